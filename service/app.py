@@ -28,7 +28,7 @@ from ringtune.service.api.problems import install_handlers
 from ringtune.service.api.recommendation_cache import RecommendationCache
 from ringtune.service.api.v1 import ROUTERS
 from ringtune.service.domain.overview import Overview
-from ringtune.service.domain.policy import Policy
+from ringtune.service.domain.policy import ServiceLimits
 from ringtune.service.domain.retention import ClockDoubted
 from ringtune.service.domain.service import Service
 from ringtune.service.domain.values import Removed
@@ -98,10 +98,10 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
     return app
 
 
-def policy_of(settings: ServiceSettings) -> Policy:
+def policy_of(settings: ServiceSettings) -> ServiceLimits:
     """Return the domain's limits, as far as they are settings."""
     max_age_s = None if settings.retention_days is None else settings.retention_days * DAY_S
-    return Policy(
+    return ServiceLimits(
         design_workers=settings.design_workers,
         max_age_s=max_age_s,
         max_session_s=settings.session_hours * HOUR_S,

@@ -218,7 +218,7 @@ def _service(database_url: str | None) -> Iterator[Any]:
         StoreError: If it cannot be used, or a call on it fails.
     """
     with _of_the_extra():
-        from .domain.policy import Policy  # noqa: PLC0415  (each command imports what it needs)
+        from .domain.policy import ServiceLimits  # noqa: PLC0415  (each command imports what it needs)
         from .domain.service import Service  # noqa: PLC0415
         from .serving import prepare_data_folder, store_errors  # noqa: PLC0415
         from .store.database import Database  # noqa: PLC0415
@@ -229,7 +229,7 @@ def _service(database_url: str | None) -> Iterator[Any]:
         typer.echo(f"ringtune: {line}", err=True)  # standard output is for a secret, or an archive
     prepare_data_folder(settings)
     with store_errors():
-        service = Service(Database.open(settings.effective_database_url), policy=Policy(design_workers=0))
+        service = Service(Database.open(settings.effective_database_url), policy=ServiceLimits(design_workers=0))
         try:
             service.migrate()
             yield service

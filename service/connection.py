@@ -15,7 +15,7 @@ import httptools
 from .api.peers import PEER_KEY
 from .heads import HeadReader, HeadTooLargeError
 from .load_shedding import Refusals, is_write
-from .places import Phase, Places, Reason
+from .open_connections import Awaited, OpenConnections, Reason
 
 MakeProtocol: TypeAlias = Callable[[dict[str, Any]], asyncio.Protocol]
 """Returns the protocol that answers; it puts what it is given into each request's scope, as `state`."""
@@ -25,7 +25,7 @@ NoteClosed: TypeAlias = Callable[[Reason], None]
 class Connection(asyncio.Protocol):
     """A connection that was accepted, from its first moment: it may still have to agree on TLS."""
 
-    def __init__(self, places: Places, refusals: Refusals, make: MakeProtocol, note: NoteClosed) -> None:
+    def __init__(self, places: OpenConnections, refusals: Refusals, make: MakeProtocol, note: NoteClosed) -> None:
         """Take a place; `note` is told why the service closed the connection, if it did."""
         self._places = places
         self._refusals = refusals
@@ -129,9 +129,9 @@ class Connection(asyncio.Protocol):
     def _settle(self) -> None:
         """Say what is waited for."""
         if self._at_work > 0:
-            self._places.wait_for(self, Phase.WORK)
+            self._places.wait_for(self, Awaited.WORK)
         else:
-            self._places.wait_for(self, Phase.HEAD if self._heads.is_in_head else Phase.IDLE)
+            self._places.wait_for(self, Awaited.HEAD if self._heads.is_in_head else Awaited.IDLE)
 
     def _refuse(self) -> None:
         """Answer 503, and drop the rest of the request."""
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
         self._write(self._refusals.overloaded(head))
         if head.keeps_alive:
             self._refused = 0 if self._heads.is_between else self._heads.begun
-            self._places.wait_for(self, Phase.IDLE)
+            self._places.wait_for(self, Awaited.IDLE)
         else:
             self._close()
 

@@ -2,7 +2,7 @@
 """The door: accepts connections itself, so that their number is bounded before anything else is done for them.
 
 An event loop's own server accepts without end, until the process has no descriptor left for anybody. Who may stay is
-decided by `Places`; what is closed is counted, and told in the log every few seconds while it goes on.
+decided by `OpenConnections`; what is closed is counted, and told in the log every few seconds while it goes on.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import structlog
 from .api.metrics import Metrics
 from .connection import Connection, MakeProtocol
 from .load_shedding import Refusals
-from .places import Places, Reason
+from .open_connections import OpenConnections, Reason
 
 ACCEPTED_AT_ONCE = 64
 """Connections accepted before anything else gets its turn."""
@@ -36,7 +36,7 @@ OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 class Door:
     """Accepts connections on a listening socket; used from the event loop alone."""
 
-    def __init__(self, listener: socket.socket, places: Places, refusals: Refusals, metrics: Metrics) -> None:
+    def __init__(self, listener: socket.socket, places: OpenConnections, refusals: Refusals, metrics: Metrics) -> None:
         """Take a socket that listens already; nothing is accepted before `open`."""
         self._listener = listener
         self._places = places

@@ -31,7 +31,7 @@ from .door import Door
 from .errors import ServiceError
 from .load_shedding import Refusals
 from .logs import configure_logging
-from .places import Limits, Places
+from .open_connections import ConnectionLimits, OpenConnections
 from .settings import ServiceSettings
 
 BACKLOG = 4096
@@ -152,10 +152,10 @@ def prepare_data_folder(settings: ServiceSettings) -> None:
 def _door(listener: socket.socket, settings: ServiceSettings, state: AppState) -> Door:
     """Return the door, with as many places as the limit on open files allows, which is raised as far as it goes."""
     files = raise_limit()
-    limits = Limits(connections_for(settings.connections_max, files), settings.head_timeout_s)
+    limits = ConnectionLimits(connections_for(settings.connections_max, files), settings.head_timeout_s)
     structlog.get_logger().info("connections_bounded", connections_max=limits.connections_max, open_files_max=files)
     refusals = Refusals(state.admission, state.metrics, state.ids)
-    return Door(listener, Places(limits, time.monotonic), refusals, state.metrics)
+    return Door(listener, OpenConnections(limits, time.monotonic), refusals, state.metrics)
 
 
 def _load_what_stays() -> None:

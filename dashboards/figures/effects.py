@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from ringtune.tuner.review import Analysis, words
 from ringtune.tuner.review.sensitivity import MAY_MATTER, Sensitivity
-from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.review.surrogate import SpeedUpInterval
 from ringtune.tuner.space.config import Value
 from ringtune.tuner.space.readable import readable_value
 
@@ -98,7 +98,7 @@ def colour_of(item: Sensitivity) -> str:
     return GREY if item.finding == MAY_MATTER else BLUE
 
 
-def _slice_traces(axis: ValueAxis, pairs: Sequence[tuple[Value, Change]], *, is_known: bool) -> list[Any]:
+def _slice_traces(axis: ValueAxis, pairs: Sequence[tuple[Value, SpeedUpInterval]], *, is_known: bool) -> list[Any]:
     """Return a line with a band over the numbers, and bars of error for values beside them."""
     colour, band = (BLUE, BLUE_BAND) if is_known else (GREY, BAND)
     line = [(axis.position(value), change) for value, change in pairs if axis.is_on_line(value)]
@@ -113,7 +113,7 @@ def _slice_traces(axis: ValueAxis, pairs: Sequence[tuple[Value, Change]], *, is_
     return [*_line_with_band(line, colour, band), points]
 
 
-def _line_with_band(line: Sequence[tuple[float, Change]], colour: str, band_colour: str) -> list[Any]:
+def _line_with_band(line: Sequence[tuple[float, SpeedUpInterval]], colour: str, band_colour: str) -> list[Any]:
     if not line:
         return []
     x = [position for position, _ in line]
@@ -130,7 +130,7 @@ def _line_with_band(line: Sequence[tuple[float, Change]], colour: str, band_colo
     return [band, go.Scatter(x=x, y=y, mode="lines", line={"color": colour})]
 
 
-def error_bars(changes: Sequence[Change]) -> dict[str, Any]:
+def error_bars(changes: Sequence[SpeedUpInterval]) -> dict[str, Any]:
     """Return the changes' intervals as Plotly's error bars, in percent."""
     return {
         "type": "data",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from ringtune.tuner.review import words
-from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.review.surrogate import SpeedUpInterval
 
 from .effects import error_bars
 from .figure import BLUE, ORANGE, Figure, FigureTable, described, plain
@@ -27,7 +27,7 @@ class Compared:
     """
 
     name: str
-    speedup: Change | None
+    speedup: SpeedUpInterval | None
     baseline_ms: float | None
 
     @property

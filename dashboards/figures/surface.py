@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ringtune.tuner.review import Analysis, RunReview, words
-from ringtune.tuner.review.surrogate import Change, Surrogate
+from ringtune.tuner.review.surrogate import SpeedUpInterval, Surrogate
 from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameter_types import NumberParameter
 from ringtune.tuner.space.readable import readable_value
@@ -31,7 +31,7 @@ class Plane:
     centre: Config
     reference: Config
 
-    def grid(self, size: int) -> tuple[list[list[Value]], list[Change]]:
+    def grid(self, size: int) -> tuple[list[list[Value]], list[SpeedUpInterval]]:
         """Return `size` values of x and of y, and the changes at all their pairs, x running fastest."""
         shares = [index / (size - 1) for index in range(size)]
         lines = [

@@ -12,7 +12,7 @@ SCHEMA_VERSION = 39
 
 
 @dataclass(frozen=True)
-class Variable:
+class DashboardVariable:
     """A choice at the head of the dashboard, several values at once or all.
 
     Attributes:
@@ -47,7 +47,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Row:
+class PanelRow:
     """Panels under one heading, laid out from left to right."""
 
     title: str
@@ -69,8 +69,8 @@ class Dashboard:
     uid: str
     title: str
     description: str
-    variables: Sequence[Variable]
-    rows: Sequence[Row]
+    variables: Sequence[DashboardVariable]
+    rows: Sequence[PanelRow]
 
     @property
     def panels(self) -> tuple[Panel, ...]:

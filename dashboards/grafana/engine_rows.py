@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows about the engine: what it carries, how well it fuses, and the config in force."""
 
-from .dashboard import Row
+from .dashboard import PanelRow
 from .panels import Query, over_time, words
 from .selectors import FIRST_RANK, HERE, IDENTITY, JOB
 
 
-def engine_row() -> Row:
+def engine_row() -> PanelRow:
     """Return what the engine carries."""
-    return Row(
+    return PanelRow(
         "Engine",
         [
             over_time(
@@ -46,10 +46,10 @@ def engine_row() -> Row:
     )
 
 
-def fusion_row() -> Row:
+def fusion_row() -> PanelRow:
     """Return how well tensors are joined and requested."""
     cached = f'rate(ringtune_engine_requests_total{{{HERE},kind="cached"}}[$__rate_interval])'
-    return Row(
+    return PanelRow(
         "Fusion and cache",
         [
             over_time(
@@ -99,10 +99,10 @@ def fusion_row() -> Row:
     )
 
 
-def config_row() -> Row:
+def config_row() -> PanelRow:
     """Return the config in force."""
     switches = f"increase(ringtune_engine_config_switches_total{{{JOB}}}[$__rate_interval])"
-    return Row(
+    return PanelRow(
         "Config in force",
         [
             words(

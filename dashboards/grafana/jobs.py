@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dashboard for those who run jobs: do they train, what holds them up, what has the tuner found, at which price."""
 
-from .dashboard import Dashboard, Row, Variable
+from .dashboard import Dashboard, DashboardVariable, PanelRow
 from .engine_rows import config_row, engine_row, fusion_row
 from .panels import AMBER, RED, Query, number, over_time, words
 from .selectors import HERE, JOB
@@ -19,10 +19,10 @@ def jobs_dashboard() -> Dashboard:
         title="Ringtune jobs",
         description="Jobs on the engine: steps, stragglers, fusion, config, the tuner and its price.",
         variables=[
-            Variable("model", "Model", "ringtune_job_info", "model"),
-            Variable("training_job", "Job", 'ringtune_job_info{model=~"$model"}', "training_job"),
-            Variable("host", "Host", f"ringtune_job_info{{{JOB}}}", "host"),
-            Variable("rank", "Rank", f'ringtune_job_info{{{JOB},host=~"$host"}}', "rank"),
+            DashboardVariable("model", "Model", "ringtune_job_info", "model"),
+            DashboardVariable("training_job", "Job", 'ringtune_job_info{model=~"$model"}', "training_job"),
+            DashboardVariable("host", "Host", f"ringtune_job_info{{{JOB}}}", "host"),
+            DashboardVariable("rank", "Rank", f'ringtune_job_info{{{JOB},host=~"$host"}}', "rank"),
         ],
         rows=[
             _jobs(),
@@ -37,9 +37,9 @@ def jobs_dashboard() -> Dashboard:
     )
 
 
-def _jobs() -> Row:
+def _jobs() -> PanelRow:
     steps = f"ringtune_engine_steps_total{{{HERE}}}"
-    return Row(
+    return PanelRow(
         "Jobs",
         [
             number(
@@ -95,12 +95,12 @@ def _jobs() -> Row:
     )
 
 
-def _steps() -> Row:
+def _steps() -> PanelRow:
     rate = f"rate(ringtune_engine_steps_total{{{HERE}}}[$__rate_interval])"
     lap_rate = "rate(ringtune_engine_seconds_total{{{}}}[$__rate_interval])"
     everything = lap_rate.format(HERE)
     waiting = lap_rate.format(f"{HERE},{WAITING}")
-    return Row(
+    return PanelRow(
         "Steps and stragglers",
         [
             over_time(

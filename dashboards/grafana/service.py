@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dashboard for those who run the service: is it well, who asks what, and where does it wait."""
 
-from .dashboard import Dashboard, Row, Variable
+from .dashboard import Dashboard, DashboardVariable, PanelRow
 from .panels import AMBER, RED, Query, heat, number, over_time
 
 HERE = 'instance=~"$instance"'
@@ -20,15 +20,15 @@ def service_dashboard() -> Dashboard:
         uid="ringtune-service",
         title="Ringtune service",
         description="The shared service, for operators: health, requests, the writer, suggestions, the database.",
-        variables=[Variable("instance", "Instance", "ringtune_requests_at_work", "instance")],
+        variables=[DashboardVariable("instance", "Instance", "ringtune_requests_at_work", "instance")],
         rows=[_health(), _requests(), _recommendations(), _suggestions(), _writer(), _connections()],
     )
 
 
-def _health() -> Row:
+def _health() -> PanelRow:
     rate = f"rate(ringtune_requests_total{{{HERE}}}[$__rate_interval])"
     errors = f'rate(ringtune_requests_total{{{HERE},status=~"5.."}}[$__rate_interval])'
-    return Row(
+    return PanelRow(
         "Health",
         [
             number(
@@ -77,11 +77,11 @@ def _health() -> Row:
     )
 
 
-def _requests() -> Row:
+def _requests() -> PanelRow:
     counts = f"ringtune_requests_total{{{HERE}}}"
     failures = f'ringtune_requests_total{{{HERE},status=~"[45].."}}'
     buckets = f"ringtune_request_seconds_bucket{{{READS}}}"
-    return Row(
+    return PanelRow(
         "Requests",
         [
             over_time(
@@ -126,10 +126,10 @@ def _requests() -> Row:
     )
 
 
-def _recommendations() -> Row:
+def _recommendations() -> PanelRow:
     hits = f"sum(rate(ringtune_cache_hits_total{{{HERE}}}[$__rate_interval]))"
     computed = f"sum(rate(ringtune_recommendations_total{{{HERE}}}[$__rate_interval]))"
-    return Row(
+    return PanelRow(
         "Recommendations",
         [
             over_time(
@@ -153,10 +153,10 @@ def _recommendations() -> Row:
     )
 
 
-def _suggestions() -> Row:
+def _suggestions() -> PanelRow:
     designs = f"rate(ringtune_designs_total{{{HERE}}}[$__rate_interval])"
     design_s = f"rate(ringtune_design_seconds_total{{{HERE}}}[$__rate_interval])"
-    return Row(
+    return PanelRow(
         "Suggestions and results",
         [
             over_time(
@@ -195,8 +195,8 @@ def _suggestions() -> Row:
     )
 
 
-def _writer() -> Row:
-    return Row(
+def _writer() -> PanelRow:
+    return PanelRow(
         "Writer and database",
         [
             over_time(
@@ -217,8 +217,8 @@ def _writer() -> Row:
     )
 
 
-def _connections() -> Row:
-    return Row(
+def _connections() -> PanelRow:
+    return PanelRow(
         "Connections and sessions",
         [
             over_time(

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows about the tuner: where it is, what it has found, and what that cost."""
 
-from .dashboard import Row
+from .dashboard import PanelRow
 from .panels import Query, lanes, over_time, words
 from .selectors import IDENTITY, JOB
 
 
-def tuner_row() -> Row:
+def tuner_row() -> PanelRow:
     """Return where the tuner is and what it has found."""
-    return Row(
+    return PanelRow(
         "Tuner",
         [
             lanes(
@@ -49,9 +49,9 @@ def tuner_row() -> Row:
     )
 
 
-def progress_row() -> Row:
+def progress_row() -> PanelRow:
     """Return how a run gets on."""
-    return Row(
+    return PanelRow(
         "The tuner's run",
         [
             over_time(
@@ -91,14 +91,14 @@ def progress_row() -> Row:
     )
 
 
-def price_row() -> Row:
+def price_row() -> PanelRow:
     """Return what tuning costs."""
     over = f"max by (training_job) (ringtune_tuner_exploration_seconds_total{{{JOB}}})"
     live = f"max by (training_job) (ringtune_tuner_run_exploration_seconds{{{JOB}}})"
     began = f"max by (training_job) (ringtune_tuner_start_timestamp_seconds{{{JOB}}})"
     design_s = f"increase(ringtune_tuner_design_seconds_total{{{JOB}}}[$__rate_interval])"
     suggestions = f"increase(ringtune_tuner_suggestions_total{{{JOB}}}[$__rate_interval])"
-    return Row(
+    return PanelRow(
         "What tuning costs",
         [
             over_time(

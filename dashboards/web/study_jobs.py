@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ringtune.service.domain.jobs import Job
-from ringtune.service.domain.overview import ShownStudy, StoredResult
+from ringtune.service.domain.jobs import StudyJob
+from ringtune.service.domain.overview import LedgerResult, ShownStudy
 from ringtune.tuner import Phase
 from ringtune.tuner.review import words
 
@@ -31,7 +31,7 @@ class JobRow:
         fastest_ms: The shortest median step time of any of its windows, or None.
     """
 
-    job: Job
+    job: StudyJob
     label: str
     state: str
     detail: str
@@ -43,13 +43,13 @@ class JobRow:
 
 def job_rows(shown: ShownStudy) -> list[JobRow]:
     """Return the jobs of a study, those that were heard of last first."""
-    results: dict[str, list[StoredResult]] = {}
+    results: dict[str, list[LedgerResult]] = {}
     for result in shown.results:
         results.setdefault(result.job_id, []).append(result)
     return [_row(job, results.get(job.job_id, [])) for job in shown.jobs]
 
 
-def leading_job(shown: ShownStudy, wanted: str = "") -> Job | None:
+def leading_job(shown: ShownStudy, wanted: str = "") -> StudyJob | None:
     """Return the job whose windows a page draws: the one that is wanted, else the one that has most to say.
 
     Windows of several jobs are never drawn on one axis: the machine was not equally fast for every job.
@@ -61,18 +61,18 @@ def leading_job(shown: ShownStudy, wanted: str = "") -> Job | None:
     return min(told, key=lambda job: ORDER.index(job.state), default=None)
 
 
-def label_of(job: Job) -> str:
+def label_of(job: StudyJob) -> str:
     """Return a job's name, or where its id begins."""
     return job.name or short(job.job_id)
 
 
-def step_times(results: Iterable[StoredResult]) -> list[float]:
+def step_times(results: Iterable[LedgerResult]) -> list[float]:
     """Return the median step times of valid windows after the warm-up."""
     usable = (result for result in results if result.valid and result.phase != Phase.WARMUP)
     return [result.median_step_ms for result in usable if result.median_step_ms is not None]
 
 
-def _row(job: Job, results: Sequence[StoredResult]) -> JobRow:
+def _row(job: StudyJob, results: Sequence[LedgerResult]) -> JobRow:
     counting = [result for result in results if result.counts]
     baseline = step_times(result for result in counting if result.phase == Phase.BASELINE)
     return JobRow(
@@ -87,7 +87,7 @@ def _row(job: Job, results: Sequence[StoredResult]) -> JobRow:
     )
 
 
-def _detail(job: Job, phase: str | None) -> str:
+def _detail(job: StudyJob, phase: str | None) -> str:
     """Return why a job is in its state. A gain is told of an adopted config alone."""
     if job.state == "running":
         return "it has announced itself" if phase is None else f"in its {phase} phase"
@@ -100,7 +100,7 @@ def _detail(job: Job, phase: str | None) -> str:
     return f"silent for {duration(job.idle_s)} without a decision; {duration(job.silence_limit_s)} are usual at most"
 
 
-def _adopted(job: Job) -> str:
+def _adopted(job: StudyJob) -> str:
     if job.test is None:
         return job.verdict or "its log says so"
     low, high, level = words.percent(job.test.ci_low), words.percent(job.test.ci_high), 100 * job.test.ci_level
@@ -108,7 +108,7 @@ def _adopted(job: Job) -> str:
     return f"{gain} in its own paired test of {counted(job.test.pairs, 'pair')}"
 
 
-def _kept(job: Job) -> str:
+def _kept(job: StudyJob) -> str:
     if job.test is not None:
         return f"{counted(job.test.pairs, 'pair')} of a test did not show another config to be faster"
     reason = (job.verdict or "").partition(":")[2].strip()

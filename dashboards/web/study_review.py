@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from cachetools import LRUCache
 
 from ringtune.dashboards.figures import Figure, figures_of
-from ringtune.service.domain.jobs import Job
-from ringtune.service.domain.overview import ShownStudy, StoredResult
+from ringtune.service.domain.jobs import StudyJob
+from ringtune.service.domain.overview import LedgerResult, ShownStudy
 from ringtune.tuner import Config, Phase
 from ringtune.tuner.review import Analysis, RunReview, TriedSample, analyse
 
@@ -44,7 +44,7 @@ class StudyReviews:
         self._lock = threading.Lock()
         self._turn = threading.Lock()
 
-    def get(self, shown: ShownStudy, job: Job | None) -> StudyReview:
+    def get(self, shown: ShownStudy, job: StudyJob | None) -> StudyReview:
         """Return the review of a job's windows; one is made at a time, for each keeps a core busy for a moment."""
         windows = [result for result in shown.results if job is not None and result.job_id == job.job_id]
         key = _key(shown, job, windows)
@@ -65,14 +65,14 @@ class StudyReviews:
             return self._kept.get(key)
 
 
-def _key(shown: ShownStudy, job: Job | None, windows: Sequence[StoredResult]) -> Key:
+def _key(shown: ShownStudy, job: StudyJob | None, windows: Sequence[LedgerResult]) -> Key:
     """Return all that a review depends on and that may change: the windows, what was decided, and names."""
     study, newest = shown.study, windows[-1].number if windows else 0
     decided = () if job is None else (job.job_id, job.state, job.verdict, *_decision(job).values())
     return study.study_id, newest, len(windows), study.model_name, decided
 
 
-def review_of(shown: ShownStudy, job: Job | None, results: Sequence[StoredResult]) -> RunReview:
+def review_of(shown: ShownStudy, job: StudyJob | None, results: Sequence[LedgerResult]) -> RunReview:
     """Return a job's windows and what it decided, as the review has a run.
 
     Args:
@@ -102,7 +102,7 @@ def review_of(shown: ShownStudy, job: Job | None, results: Sequence[StoredResult
     )
 
 
-def _decision(job: Job | None) -> dict[str, Any]:
+def _decision(job: StudyJob | None) -> dict[str, Any]:
     """Return the fields that say what a job chose, and on what evidence; a job that keeps the default has no gain."""
     if job is None or job.test is None or job.state != "adopted":
         return {"adopted": False, "chosen": None, "speedup": None, "ci_low": None, "ci_high": None}
@@ -110,13 +110,13 @@ def _decision(job: Job | None) -> dict[str, Any]:
     return {"adopted": True, "chosen": job.tested, **evidence}
 
 
-def _baseline(windows: Sequence[StoredResult]) -> Config | None:
+def _baseline(windows: Sequence[LedgerResult]) -> Config | None:
     """Return the config that most jobs' windows of the baseline have."""
     configs = Counter(result.config for result in windows if result.phase == Phase.BASELINE)
     return configs.most_common(1)[0][0] if configs else None
 
 
-def _tried(windows: Sequence[StoredResult]) -> tuple[TriedSample, ...]:
+def _tried(windows: Sequence[LedgerResult]) -> tuple[TriedSample, ...]:
     numbers: dict[Config, int] = {}
     return tuple(
         TriedSample(

@@ -9,7 +9,7 @@ from ringtune.rest_models import Evidence
 from ringtune.service.domain.jobs import State
 from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand, StandName
 from ringtune.tuner.review import words
-from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.review.surrogate import SpeedUpInterval
 from ringtune.tuner.statistics.paired_test import CI_LEVEL
 
 SHORT = 10
@@ -128,11 +128,11 @@ def level(evidence: Evidence) -> str:
     return _unbroken(f"{100 * (evidence.ci_level or CI_LEVEL):g} %")
 
 
-def change_of(evidence: Evidence) -> Change | None:
+def change_of(evidence: Evidence) -> SpeedUpInterval | None:
     """Return a speed-up with its interval as a change; None where there is none."""
     if evidence.speedup is None or evidence.ci_low is None or evidence.ci_high is None:
         return None
-    return Change(evidence.speedup, evidence.ci_low, evidence.ci_high)
+    return SpeedUpInterval(evidence.speedup, evidence.ci_low, evidence.ci_high)
 
 
 def with_bounds(evidence: Evidence) -> str:
@@ -147,7 +147,7 @@ def said(stand: ReporterStand) -> str:
     name = short(stand.name) if stand.name == stand.job_id else stand.name
     who = f"{'token' if stand.job_id is None else 'job'} {name}"
     if stand.stand == "adopted":
-        gain = _unbroken(words.interval(Change(stand.speedup, stand.ci_low, stand.ci_high)))
+        gain = _unbroken(words.interval(SpeedUpInterval(stand.speedup, stand.ci_low, stand.ci_high)))
         return f"{who} adopted it: {gain} in {counted(stand.tests, 'paired test')}"
     return f"{who} {STANDS[stand.stand]}"
 

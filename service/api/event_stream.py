@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ringtune.service.domain.values import Event
+from ringtune.service.domain.values import ResultEvent
 from ringtune.service.errors import Unavailable
 
 from .dependencies import AppState, encoded
@@ -125,5 +125,5 @@ async def _rest(ending: asyncio.Event) -> None:
         return
 
 
-def _frame(event: Event) -> bytes:
+def _frame(event: ResultEvent) -> bytes:
     return format_sse_event(id=str(event.number), event="result", data_str=encoded(asdict(event)).decode())

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.rest_models.fields import Message
+from ringtune.rest_models.fields import WireModel
 from ringtune.service.errors import ShuttingDown
 
 from .authorization import MAY_READ
@@ -19,7 +19,7 @@ METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 router = APIRouter(tags=["health"])
 
 
-class Health(Message):
+class Health(WireModel):
     """The answer of a service that is well."""
 
     status: Literal["ok"] = "ok"

@@ -14,7 +14,7 @@ from ringtune.service.domain.service import Service
 from ringtune.service.errors import ServiceError
 
 from .listeners import Listeners
-from .peers import Places
+from .peers import CountedConnections
 
 LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ROUTE_KEY = "ringtune.route"
@@ -57,7 +57,7 @@ class Metrics:
         )
         self.registry.register(_LoadCollector(service))
 
-    def watch_connections(self, places: Places, reasons: Iterable[str]) -> None:
+    def watch_connections(self, places: CountedConnections, reasons: Iterable[str]) -> None:
         """Show the open connections from now on, and of each reason to close one how many were, 0 at first."""
         for reason in reasons:
             self.connections_closed.labels(reason)

@@ -9,7 +9,7 @@ PEER_KEY = "ringtune.peer"
 """In the scope's `state`, where the server puts the connection."""
 
 
-class Limits(Protocol):
+class ConnectionBounds(Protocol):
     """Bounds on connections."""
 
     @property
@@ -18,11 +18,11 @@ class Limits(Protocol):
         ...
 
 
-class Places(Protocol):
+class CountedConnections(Protocol):
     """The open connections, as far as they are counted."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ConnectionBounds:
         """Their bounds."""
         ...
 

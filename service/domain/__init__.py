@@ -4,7 +4,7 @@
 It knows the store and the tuner, and nothing of HTTP. `Service` is the way in.
 """
 
-from .policy import Policy
+from .policy import ServiceLimits
 from .service import Service
 
-__all__ = ["Policy", "Service"]
+__all__ = ["Service", "ServiceLimits"]

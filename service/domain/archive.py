@@ -24,18 +24,18 @@ from ringtune.service.store.tables import reports as reports_table
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
 from ringtune.tuner.logs.records import OLD_CI_LEVEL, RunRecord, record_from_json
 
-from .archive_seal import Seal, check_whole, rereadable
+from .archive_seal import LineSeal, check_whole, rereadable
 from .archived_jobs import machine_columns, take_job
 from .canonical import canonical, digest
 from .job_owners import conflict_of
-from .policy import Policy
+from .policy import ServiceLimits
 from .reporters import UNRECORDED
 from .spaces import study_space
 from .studies import check_key, checked_name, checked_sizes, digest_of, study_row
 from .study_cache import KnownStudy, StudyCache, known_study
 from .submission import check_id, prepare
-from .summing import Changes
-from .values import Adoption, ReportedResult, StudyKey
+from .summary_updates import Changes
+from .values import ComparisonKey, PairedTestResult, ReportedResult
 
 UNSEALED_SCHEMA = 1
 """Schema of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""
@@ -69,7 +69,7 @@ class _Counts:
 class Archive:
     """Everything, out and in."""
 
-    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace, policy: Policy) -> None:
+    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace, policy: ServiceLimits) -> None:
         """Read and write `database`."""
         self._database = database
         self._cache = cache
@@ -78,7 +78,7 @@ class Archive:
 
     def export(self) -> Generator[str, None, None]:
         """Yield lines without their ends, as of one moment, a few rows in memory at a time."""
-        seal = Seal()
+        seal = LineSeal()
         with self._database.reading() as connection:
             yield from map(seal.add, _lines(connection))
         yield seal.line
@@ -120,7 +120,7 @@ class _Chunk:
         self,
         connection: Connection,
         box: SearchSpace,
-        policy: Policy,
+        policy: ServiceLimits,
         ids: dict[str, str],
         counts: _Counts,
         *,
@@ -278,9 +278,9 @@ class _Chunk:
         self._counts.same += len(rows) - len(new)
 
 
-def _key(data: Mapping[str, Any]) -> StudyKey:
+def _key(data: Mapping[str, Any]) -> ComparisonKey:
     layout = tuple(json.loads(data["layout"]))
-    return StudyKey(data["hardware"], data["model"], layout, data["target"], data["surface_version"])
+    return ComparisonKey(data["hardware"], data["model"], layout, data["target"], data["surface_version"])
 
 
 def _checked_reason(reason: object) -> str | None:
@@ -355,7 +355,7 @@ def _result(data: Mapping[str, Any]) -> ReportedResult:
         steps=data["steps"],
         valid=data["valid"],
         reason=None if data["void_reason"] is None else VoidReason(data["void_reason"]),
-        adoption=None if tested[0] is None else Adoption(*tested),
+        adoption=None if tested[0] is None else PairedTestResult(*tested),
         phase=Phase(data["phase"]),
         run_id=data["run_id"],
     )

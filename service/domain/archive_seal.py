@@ -17,7 +17,7 @@ MEMORY_BYTES = 64 << 20
 """Bytes in memory of an archive that comes line by line; more is kept in a file until all of it was seen."""
 
 
-class Seal:
+class LineSeal:
     """Counts and digests lines.
 
     Attributes:
@@ -67,7 +67,7 @@ def check_whole(lines: Iterable[str]) -> None:
     Raises:
         InvalidRequest: If lines are missing or were changed; it says how many are here.
     """
-    seal, last = Seal(), None
+    seal, last = LineSeal(), None
     for line in lines:
         if last is not None:
             seal.add(last)

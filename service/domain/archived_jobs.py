@@ -11,7 +11,7 @@ from ringtune.service.store import job_facts
 from ringtune.service.store.rows import JobFactsRow
 
 from .canonical import canonical
-from .jobs import JobFacts, machines_in
+from .jobs import JobReport, machines_in
 from .machines import described
 from .submission import check_id
 
@@ -32,7 +32,7 @@ def take_job(connection: Connection, study_id: str, data: Mapping[str, Any], pas
     tags = json.loads(data["tags"])
     if not all(isinstance(tag, str) for tag in tags):
         raise TypeError("a tag is no text")
-    JobFacts(data["state"], data["verdict"], data["name"], tuple(tags), data["code_commit"]).check()
+    JobReport(data["state"], data["verdict"], data["name"], tuple(tags), data["code_commit"]).check()
     row = JobFactsRow(
         study_id=study_id,
         job_id=data["job_id"],
@@ -55,5 +55,5 @@ def machine_columns(data: Mapping[str, Any]) -> dict[str, str | None]:
         InvalidRequest: If a fact cannot be.
     """
     machines = machines_in(data.get("machines"))
-    JobFacts(machines=tuple(machines)).check()
+    JobReport(machines=tuple(machines)).check()
     return {"machines": data.get("machines") if machines else None, "machines_text": described(machines) or None}

@@ -17,7 +17,7 @@ from .asked_space import AskedSpace
 from .canonical import canonical, digest
 from .evidence import mean_log_step
 from .neighbours import is_of_engine
-from .policy import Policy
+from .policy import ServiceLimits
 from .study_cache import StudyCache
 
 MAX_BASELINES = 64
@@ -30,7 +30,7 @@ MAX_SEED = 2**31
 class DesignTasks:
     """Tasks for the designer, made from the ledger; keeps its suggestions in the queue."""
 
-    def __init__(self, database: Database, cache: StudyCache, policy: Policy) -> None:
+    def __init__(self, database: Database, cache: StudyCache, policy: ServiceLimits) -> None:
         """Read and write `database`."""
         self._database = database
         self._cache = cache
@@ -53,7 +53,7 @@ class DesignTasks:
             "designer": self._policy.designer,
             "seed": int(study_id[:8], 16) % MAX_SEED,
             "space": space.to_json(),
-            "trials": trials(legal, baselines, space),
+            "trials": trials(legal, baselines, default_in(space, study.key.layout)),
             "pending": [config for config in pending if space.contains(config)],
             "count": missing,
             "gradient_bytes": list(study.gradient_bytes) if of_engine else [],
@@ -83,7 +83,7 @@ class DesignTasks:
             leases.shorten_queue(connection, study_id, MAX_QUEUED)
 
 
-def trials(rows: Sequence[ReportRow], baselines: Sequence[JobSummary], space: SearchSpace) -> list[dict[str, Any]]:
+def trials(rows: Sequence[ReportRow], baselines: Sequence[JobSummary], default: Config) -> list[dict[str, Any]]:
     """Return results as trials, the baseline first, step times scaled to what the median job's baseline takes.
 
     Jobs whose baseline is not that of the most jobs stay as they are: nothing says how they compare.
@@ -91,13 +91,13 @@ def trials(rows: Sequence[ReportRow], baselines: Sequence[JobSummary], space: Se
     Args:
         rows: Ledger rows, the oldest first.
         baselines: Rows of `job_summaries` with jobs' baselines.
-        space: The study's; its default is the baseline.
+        default: Baseline: the config of a job that sets nothing.
     """
     shared = Counter(row.baseline for row in baselines).most_common(1)
     alike = (row for row in baselines if row.baseline == shared[0][0])
     means = {row.job_id: mean for row in alike if (mean := mean_log_step(row)) is not None}
     usual = sorted(means.values())[len(means) // 2] if means else 0.0
-    samples: dict[Config, list[list[float]]] = {_default(space): []}
+    samples: dict[Config, list[list[float]]] = {default: []}
     for row in rows:
         scale = math.exp(usual - means.get(row.job_id, usual))
         samples.setdefault(Config(row.config_values), []).append(_sample(row, scale))
@@ -110,6 +110,7 @@ def _sample(row: ReportRow, scale: float) -> list[float]:
     return [*times, row.steps, (row.score_bytes_per_s or 0.0) / scale]
 
 
-def _default(space: SearchSpace) -> Config:
-    default = default_config() if is_of_engine(space) else space.default()
+def default_in(space: SearchSpace, layout: Sequence[int]) -> Config:
+    """Return the config of a job of a layout that sets nothing; where that is not in the space, the space's default."""
+    default = default_config(layout) if is_of_engine(space) else space.default()
     return default if space.contains(default) else space.default()

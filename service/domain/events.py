@@ -3,7 +3,7 @@
 
 from ringtune.service.store import Database, reports
 
-from .values import Event
+from .values import ResultEvent
 
 
 class Events:
@@ -13,12 +13,12 @@ class Events:
         """Read from `database`."""
         self._database = database
 
-    def since(self, number: int, limit: int = 500) -> tuple[Event, ...]:
+    def since(self, number: int, limit: int = 500) -> tuple[ResultEvent, ...]:
         """Return what came after an event's number, the oldest first; 0 begins at the beginning."""
         with self._database.looking() as connection:
             rows = reports.since(connection, number, limit)
         return tuple(
-            Event(
+            ResultEvent(
                 number=row.number,
                 study_id=row.study_id,
                 trial_id=row.trial_id,

@@ -25,10 +25,10 @@ from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
 from .canonical import canonical
 from .job_owners import claim
-from .machines import MAX_KINDS, Machine, described
+from .machines import MAX_KINDS, MachineKind, described
 from .studies import checked_name
 from .submission import check_id
-from .values import Adoption
+from .values import PairedTestResult
 
 State: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early", "lost"]
 
@@ -46,7 +46,7 @@ RANKS: Mapping[str, int] = MappingProxyType({"running": 0, "ended_early": 1, "ke
 
 
 @dataclass(frozen=True)
-class JobFacts:
+class JobReport:
     """Facts that a job tells of itself.
 
     Attributes:
@@ -65,7 +65,7 @@ class JobFacts:
     tags: tuple[str, ...] = ()
     commit: str | None = None
     hardware_name: str | None = None
-    machines: tuple[Machine, ...] = ()
+    machines: tuple[MachineKind, ...] = ()
 
     def check(self) -> None:
         """Raise InvalidRequest for facts that cannot be, or cannot be shown."""
@@ -83,7 +83,7 @@ class JobFacts:
 
 
 @dataclass(frozen=True)
-class Job:
+class StudyJob:
     """A job's part in a study.
 
     Attributes:
@@ -111,7 +111,7 @@ class Job:
     age_s: float
     idle_s: float
     silence_limit_s: float
-    test: Adoption | None
+    test: PairedTestResult | None
     tested: Config | None
 
 
@@ -122,7 +122,7 @@ class Jobs:
         """Keep it in `database`."""
         self._database = database
 
-    def put(self, study_id: str, job_id: str, facts: JobFacts, token_id: str | None = None) -> JobFacts:
+    def put(self, study_id: str, job_id: str, facts: JobReport, token_id: str | None = None) -> JobReport:
         """Keep what a job says of itself, and return what is kept; the same again changes nothing.
 
         Args:
@@ -149,13 +149,13 @@ class Jobs:
             _name_machines(connection, study, facts)
         return kept
 
-    def of_study(self, study_id: str, limit: int) -> tuple[Job, ...]:
+    def of_study(self, study_id: str, limit: int) -> tuple[StudyJob, ...]:
         """Return the jobs of a study, those that were heard of last first; none for a study that does not exist."""
         with self._database.reading() as connection:
             return jobs_of(connection, study_id, limit)
 
 
-def jobs_of(connection: Connection, study_id: str, limit: int) -> tuple[Job, ...]:
+def jobs_of(connection: Connection, study_id: str, limit: int) -> tuple[StudyJob, ...]:
     """Return the jobs of a study, those that were heard of last first."""
     said = {row.job_id: row for row in table.of_studies(connection, [study_id])}
     reported = {row.job_id: row for row in table.cadences(connection, [study_id])}
@@ -183,7 +183,7 @@ def states_of(connection: Connection, study_ids: Collection[str]) -> Mapping[str
     return counts
 
 
-def state_of(said: SaidState | None, test: Adoption | None, idle_s: float, silence_limit_s: float) -> State:
+def state_of(said: SaidState | None, test: PairedTestResult | None, idle_s: float, silence_limit_s: float) -> State:
     """Return what became of a job.
 
     Args:
@@ -204,10 +204,10 @@ def silence_limit_s(results: int, longest_gap_s: float) -> float:
     return FIRST_RESULT_S if results == 0 else max(MIN_SILENCE_S, SILENT_GAPS * longest_gap_s)
 
 
-def _job(job_id: str, said: AgedJobFacts | None, reported: CadenceRow | None, tested: ReportRow | None) -> Job:
+def _job(job_id: str, said: AgedJobFacts | None, reported: CadenceRow | None, tested: ReportRow | None) -> StudyJob:
     idle_s, limit_s = _silence(said, reported)
     test = _test(tested)
-    return Job(
+    return StudyJob(
         job_id=job_id,
         state=state_of(None if said is None else said.state, test, idle_s, limit_s),
         verdict=None if said is None else said.verdict,
@@ -236,20 +236,20 @@ def _silence(said: AgedJobFacts | None, reported: CadenceRow | None) -> tuple[fl
     return max(idle_s, 0.0), silence_limit_s(reported.results, reported.longest_gap_s)
 
 
-def _test(row: ReportRow | None) -> Adoption | None:
+def _test(row: ReportRow | None) -> PairedTestResult | None:
     if row is None or row.speedup is None or row.ci_low is None or row.ci_high is None or row.pairs is None:
         return None
-    return Adoption(row.speedup, row.ci_low, row.ci_high, row.pairs, row.ci_level or OLD_CI_LEVEL)
+    return PairedTestResult(row.speedup, row.ci_low, row.ci_high, row.pairs, row.ci_level or OLD_CI_LEVEL)
 
 
-def _later(known: AgedJobFacts, facts: JobFacts) -> JobFacts:
+def _later(known: AgedJobFacts, facts: JobReport) -> JobReport:
     """Return new facts, with the decision that a job had come to before if they know less."""
     if RANKS[facts.state] >= RANKS[known.state]:
         return facts
     return replace(facts, state=known.state, verdict=known.verdict)
 
 
-def _row(study_id: str, job_id: str, facts: JobFacts, known: AgedJobFacts | None, now: float) -> JobFactsRow:
+def _row(study_id: str, job_id: str, facts: JobReport, known: AgedJobFacts | None, now: float) -> JobFactsRow:
     is_news = known is None or facts.state == "running" or facts.state != known.state
     return JobFactsRow(
         study_id=study_id,
@@ -264,7 +264,7 @@ def _row(study_id: str, job_id: str, facts: JobFacts, known: AgedJobFacts | None
     )
 
 
-def _name_machines(connection: Connection, study: StudyRow, facts: JobFacts) -> None:
+def _name_machines(connection: Connection, study: StudyRow, facts: JobReport) -> None:
     """Add to a study what is not known of its machines; the names are those of the first job that has them."""
     values = {
         "hardware_name": facts.hardware_name,
@@ -276,6 +276,6 @@ def _name_machines(connection: Connection, study: StudyRow, facts: JobFacts) -> 
         studies.complete(connection, study.study_id, missing)
 
 
-def machines_in(text: str | None) -> Sequence[Machine]:
+def machines_in(text: str | None) -> Sequence[MachineKind]:
     """Return the machines in a study's column."""
-    return [Machine(**{**item, "gpus": tuple(item["gpus"])}) for item in json.loads(text or "[]")]
+    return [MachineKind(**{**item, "gpus": tuple(item["gpus"])}) for item in json.loads(text or "[]")]

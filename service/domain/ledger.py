@@ -11,7 +11,7 @@ from ringtune.service.errors import Conflict, ServiceError
 from ringtune.service.store import Database
 from ringtune.tuner.logs.reader import RunLog
 
-from .policy import Policy
+from .policy import ServiceLimits
 from .run_logs import RunLogs, collect_runs
 from .studies import Studies
 from .study_cache import KnownStudy, StudyCache
@@ -24,7 +24,7 @@ class Ledger:
     """The way of results to the writer."""
 
     def __init__(
-        self, database: Database, cache: StudyCache, studies: Studies, writer: GroupWriter, policy: Policy
+        self, database: Database, cache: StudyCache, studies: Studies, writer: GroupWriter, policy: ServiceLimits
     ) -> None:
         """Check with what `cache` knows, and store through `writer`."""
         self._cache = cache

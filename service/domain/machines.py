@@ -18,7 +18,7 @@ SHARED_MEMORY = "shm"
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineKind:
     """Some hosts that are alike, as they declare themselves.
 
     Attributes:
@@ -53,13 +53,13 @@ class Machine:
             raise InvalidRequest(f"link_bits_per_s={self.link_bits_per_s} is no speed: up to {MAX_LINK_BITS_PER_S}")
 
 
-def described(machines: Sequence[Machine]) -> str:
+def described(machines: Sequence[MachineKind]) -> str:
     """Return the machines in words: "AMD EPYC 7B13, 64 cores, 4 hosts, tcp 25 Gbit/s"; empty for none."""
     kinds = [_kind(machine) for machine in machines[:MAX_SHOWN_KINDS]]
     return " + ".join([*kinds, *(["…"] if len(machines) > MAX_SHOWN_KINDS else [])])
 
 
-def _kind(machine: Machine) -> str:
+def _kind(machine: MachineKind) -> str:
     cpu = " ".join(NOISE.sub(" ", machine.cpu_model).split()) or machine.cpu_model
     parts = [cpu, _counted(machine.cores, "core"), _counted(machine.hosts, "host")]
     names = dict.fromkeys(machine.gpus)

@@ -28,7 +28,7 @@ from ringtune.tuner.priors.cost_model import EngineCosts, JobShape, expected_ste
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 from .spaces import ENGINE_TARGET
-from .values import StudyKey
+from .values import ComparisonKey
 
 MAX_DISTANCE = 8.0
 ONE_HOST_OR_SEVERAL = 1.0
@@ -48,7 +48,7 @@ class TensorSet:
 
 
 def distance(
-    asked: StudyKey, found: StudyKey, asked_tensors: TensorSet | None, found_tensors: TensorSet | None
+    asked: ComparisonKey, found: ComparisonKey, asked_tensors: TensorSet | None, found_tensors: TensorSet | None
 ) -> float:
     """Return the distance, infinite where nothing can be said.
 
@@ -72,7 +72,7 @@ def distance(
     return total if total <= MAX_DISTANCE else math.inf
 
 
-def not_measured(asked: StudyKey, found: StudyKey) -> str:
+def not_measured(asked: ComparisonKey, found: ComparisonKey) -> str:
     """Return in words what no job has measured, and what is nearest to it."""
     parts = []
     if asked.layout != found.layout:
@@ -86,7 +86,7 @@ def not_measured(asked: StudyKey, found: StudyKey) -> str:
     return ", ".join(parts)
 
 
-def _ranks(key: StudyKey, *, with_hosts: bool) -> str:
+def _ranks(key: ComparisonKey, *, with_hosts: bool) -> str:
     ranks = f"{key.world_size} rank{'' if key.world_size == 1 else 's'}"
     hosts = f"{len(key.layout)} host{'' if len(key.layout) == 1 else 's'}"
     return f"{ranks} on {hosts}" if with_hosts else ranks
@@ -121,7 +121,7 @@ def corrected_gains(
         return tuple(gains)
     jobs = [JobShape(tuple(gradient_bytes), tuple(layout)) for layout in layouts]
     step_s = MS_TO_S * (UNMEASURED_STEP_MS if default_step_ms is None else default_step_ms)
-    costs, compute_s = explained(jobs[0], EngineCosts(), default_config(), step_s)
+    costs, compute_s = explained(jobs[0], EngineCosts(), default_config(layouts[0]), step_s)
     measured = [*baselines, *configs]
     run = (measured, [adapted(config, layouts[1], ENGINE_TARGET) for config in measured])
     there, here = (

@@ -20,9 +20,9 @@ from ringtune.service.store.summary_rows import JobSummary, StandName
 from ringtune.tuner import Config
 
 from .evidence import mean_log_step
-from .jobs import Job, State, states_of
+from .jobs import State, StudyJob, states_of
 from .study_cache import key_of
-from .values import Json, StudyKey
+from .values import ComparisonKey, Json
 from .verdicts import MAX_CONFIGS, MAX_JOBS, BestConfig, ReporterStand, best_of, verdicts_of
 
 MAX_PAGE = 500
@@ -40,13 +40,13 @@ __all__ = [
     "ORDERS",
     "BestConfig",
     "Counted",
-    "KeptRun",
+    "LedgerResult",
     "ListedStudy",
     "Overview",
+    "PushedRun",
     "ReporterStand",
     "ShownStudy",
     "StandName",
-    "StoredResult",
     "StudyList",
     "Wanted",
 ]
@@ -73,7 +73,7 @@ class ListedStudy:
     """
 
     study_id: str
-    key: StudyKey
+    key: ComparisonKey
     model_name: str | None
     hardware_name: str | None
     machines: str | None
@@ -95,7 +95,7 @@ class StudyList:
 
 
 @dataclass(frozen=True)
-class StoredResult:
+class LedgerResult:
     """A result as the ledger has it; see `ReportedResult`."""
 
     number: int
@@ -124,11 +124,11 @@ class StoredResult:
         return self.status in reports.COUNTED
 
 
-RESULT_COLUMNS = tuple(field.name for field in fields(StoredResult) if field.name not in {"config", "age_s"})
+RESULT_COLUMNS = tuple(field.name for field in fields(LedgerResult) if field.name not in {"config", "age_s"})
 
 
 @dataclass(frozen=True)
-class KeptRun:
+class PushedRun:
     """A whole log that was pushed: its first record, and how many results it gave."""
 
     run_id: str
@@ -159,11 +159,11 @@ class ShownStudy:
     space: Json
     step_bytes: int | None
     tensors: int
-    results: tuple[StoredResult, ...]
+    results: tuple[LedgerResult, ...]
     results_in_all: int
     configs: tuple[BestConfig, ...]
-    jobs: tuple[Job, ...]
-    runs: tuple[KeptRun, ...]
+    jobs: tuple[StudyJob, ...]
+    runs: tuple[PushedRun, ...]
     newest_event: int = 0
 
 
@@ -319,10 +319,10 @@ def _baselines(rows: Sequence[JobSummary], over: Mapping[str, str | None]) -> di
     return {study_id: math.exp(sum(means) / len(means)) for study_id, means in logs.items()}
 
 
-def _result(row: AgedReport) -> StoredResult:
+def _result(row: AgedReport) -> LedgerResult:
     values = {name: getattr(row, name) for name in RESULT_COLUMNS}
-    return StoredResult(config=Config(row.config_values), age_s=max(row.age_s, 0.0), **values)
+    return LedgerResult(config=Config(row.config_values), age_s=max(row.age_s, 0.0), **values)
 
 
-def _run(row: AgedRun) -> KeptRun:
-    return KeptRun(row.run_id, row.job_id, row.results, row.first_record, max(row.age_s, 0.0))
+def _run(row: AgedRun) -> PushedRun:
+    return PushedRun(row.run_id, row.job_id, row.results, row.first_record, max(row.age_s, 0.0))

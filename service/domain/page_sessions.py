@@ -17,7 +17,7 @@ from ringtune.service.store import Database, audit
 from ringtune.service.store import page_sessions as table
 from ringtune.service.store.rows import NewPageSession, PageSessionRow
 
-from .policy import Policy
+from .policy import ServiceLimits
 from .tokens import scopes_of
 from .values import Scope
 
@@ -79,7 +79,7 @@ class PageSession:
 class PageSessions:
     """All sessions. Methods may be called from any thread."""
 
-    def __init__(self, database: Database, policy: Policy) -> None:
+    def __init__(self, database: Database, policy: ServiceLimits) -> None:
         """Keep sessions in `database`, for as long as `policy` says."""
         self._database = database
         self._policy = policy

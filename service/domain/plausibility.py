@@ -6,7 +6,7 @@ import math
 from ringtune.service.errors import ImplausibleResult
 from ringtune.tuner import StepTimes
 
-from .values import Adoption, ReportedResult
+from .values import PairedTestResult, ReportedResult
 
 MAX_STEP_MS = 3_600_000.0
 """An hour."""
@@ -79,11 +79,11 @@ def _check_times(times: StepTimes) -> None:
         raise ImplausibleResult(f"no positive step times have a median of {times.median} and a mean of {times.mean}")
 
 
-def _figures(adoption: Adoption) -> tuple[float, float, float]:
+def _figures(adoption: PairedTestResult) -> tuple[float, float, float]:
     return adoption.ci_low, adoption.speedup, adoption.ci_high
 
 
-def _check_adoption(adoption: Adoption) -> None:
+def _check_adoption(adoption: PairedTestResult) -> None:
     figures = _figures(adoption)
     if not all(math.isfinite(figure) and figure > -1.0 for figure in figures):
         raise ImplausibleResult(f"a speed-up and its bounds are finite and above -1, not {figures}")

@@ -7,7 +7,7 @@ from ringtune.tuner import DEFAULT_DESIGNER
 
 
 @dataclass(frozen=True)
-class Policy:
+class ServiceLimits:
     """Limits.
 
     Attributes:

@@ -24,10 +24,10 @@ from .evidence import MIN_REPORTERS, mean_log_step
 from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine, not_measured
 from .shown_evidence import counted, counted_reporters, evidence_of
 from .spaces import ENGINE_TARGET
-from .standings import ENGINE_DEFAULT
+from .standings import engine_default
 from .studies import MAX_HOSTS, digest_of
 from .study_cache import key_of
-from .values import RecommendationQuery, StudyKey
+from .values import ComparisonKey, RecommendationQuery
 
 MAX_CANDIDATES = 50
 MAX_NEIGHBOURS = 200
@@ -45,7 +45,7 @@ Found: TypeAlias = tuple[Config, ConfigSummary, float]
 @dataclass(frozen=True)
 class _Neighbour:
     row: NeighbourRow
-    key: StudyKey
+    key: ComparisonKey
     distance: float
 
 
@@ -75,7 +75,7 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
             reason = f"{len(candidates)} models go by the name {query.model_name!r}: ask by fingerprint"
             return _default(query, reason, candidates)
         model = candidates[0].model_fingerprint if candidates else UNKNOWN
-    asked = StudyKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
+    asked = ComparisonKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
     there = summaries.best_of_key(connection, digest_of(asked))
     if there is not None and there.best is not None:
         return _exact(there.best, there.now_unix_s, asked)
@@ -85,7 +85,7 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
     return near or _default(query, "nothing that is faster was measured near enough")
 
 
-def _exact(row: ConfigSummary, now_unix_s: float, asked: StudyKey) -> Recommendation:
+def _exact(row: ConfigSummary, now_unix_s: float, asked: ComparisonKey) -> Recommendation:
     return Recommendation(
         config=row.config_values,
         source="exact",
@@ -113,7 +113,7 @@ def _reason(row: ConfigSummary) -> str:
     return f"prior: adopted in paired tests of {by}{opposed}; confirmed takes {MIN_REPORTERS} that agree"
 
 
-def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Recommendation | None:
+def _nearest(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Recommendation | None:
     near = _neighbours(connection, asked, query)[:TRIED_NEIGHBOURS]
     now = now_unix_s(connection)
     for neighbour in near:
@@ -135,7 +135,7 @@ def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery
     return None
 
 
-def _neighbours(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Sequence[_Neighbour]:
+def _neighbours(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Sequence[_Neighbour]:
     """Return the studies that say something: what several jobs confirmed before what one said, then the nearest."""
     tensors = _asked_tensors(connection, asked, query)
     rows = studies.neighbours(
@@ -157,7 +157,7 @@ def _order(neighbour: _Neighbour) -> tuple[bool, float, str]:
 
 
 def _best_there(
-    connection: Connection, neighbour: _Neighbour, asked: StudyKey
+    connection: Connection, neighbour: _Neighbour, asked: ComparisonKey
 ) -> tuple[Config, ConfigSummary, float] | None:
     """Return the neighbour's best config here, its row, and its expected gain as ln; None if none should gain."""
     rows = summaries.promising_of(connection, neighbour.row.study_id, CONFIGS_PER_NEIGHBOUR)
@@ -175,7 +175,7 @@ def _best_there(
 def _gains_here(
     connection: Connection,
     neighbour: _Neighbour,
-    asked: StudyKey,
+    asked: ComparisonKey,
     rows: Sequence[ConfigSummary],
     measured: Sequence[Config],
 ) -> Sequence[float]:
@@ -191,13 +191,15 @@ def _gains_here(
             gradient_bytes=neighbour.row.tensor_bytes,
             layouts=(neighbour.key.layout, asked.layout),
             baselines=[Config(row.baseline_values or {}) for row in rows],
-            default_step_ms=_default_step_ms(summaries.baselines_of(connection, neighbour.row.study_id, BASELINES)),
+            default_step_ms=_default_step_ms(
+                summaries.baselines_of(connection, neighbour.row.study_id, BASELINES), neighbour.key.layout
+            ),
         )
     )
 
 
-def _is_default(config: Config, asked: StudyKey) -> bool:
-    return asked.target == ENGINE_TARGET and config == default_config()
+def _is_default(config: Config, asked: ComparisonKey) -> bool:
+    return asked.target == ENGINE_TARGET and config == default_config(asked.layout)
 
 
 def _worth(found: Found) -> tuple[bool, bool, float]:
@@ -208,7 +210,7 @@ def _worth(found: Found) -> tuple[bool, bool, float]:
 
 def _default(query: RecommendationQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
     """Return the engine's default; of other targets it is to set nothing."""
-    config = default_config().to_json() if query.target == ENGINE_TARGET else {}
+    config = default_config(query.layout).to_json() if query.target == ENGINE_TARGET else {}
     return Recommendation.of_default(config, query.target, reason, candidates)
 
 
@@ -217,7 +219,7 @@ def _models(connection: Connection, query: RecommendationQuery) -> tuple[Candida
     return tuple(Candidate(model_fingerprint=row.model, model_name=row.model_name, trials=row.trials) for row in rows)
 
 
-def _asked_tensors(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> TensorSet | None:
+def _asked_tensors(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> TensorSet | None:
     if query.step_bytes and query.tensors:
         return TensorSet(query.step_bytes, query.tensors)
     known = studies.facts_of_model(connection, asked.model)
@@ -228,8 +230,9 @@ def _tensors(sizes: Sequence[int]) -> TensorSet | None:
     return TensorSet(sum(sizes), len(sizes)) if sizes else None
 
 
-def _default_step_ms(baselines: Iterable[JobSummary]) -> float | None:
-    of_default = (row for row in baselines if row.baseline == ENGINE_DEFAULT)
+def _default_step_ms(baselines: Iterable[JobSummary], layout: Sequence[int]) -> float | None:
+    default = engine_default(layout)
+    of_default = (row for row in baselines if row.baseline == default)
     means = [mean for mean in map(mean_log_step, of_default) if mean is not None]
     return math.exp(sum(means) / len(means)) if means else None
 

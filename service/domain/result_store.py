@@ -18,16 +18,16 @@ from ringtune.tuner import Phase
 from .evidence import mean_log_step
 from .job_owners import conflict_of
 from .plausibility import is_possible
-from .policy import Policy
+from .policy import ServiceLimits
 from .submission import Submission
-from .summing import Changes
+from .summary_updates import Changes
 from .writer import Outcome
 
 
 class ResultStore:
     """Stores submissions of any studies. It holds no state between transactions."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: ServiceLimits) -> None:
         """Take the limits."""
         self._policy = policy
 

@@ -16,8 +16,8 @@ from ringtune.service.errors import ServiceError
 from ringtune.service.store import Database, audit, jobs, leases, reports
 from ringtune.service.store.clock import now_unix_s
 
-from .policy import Policy
-from .summing import rebuild
+from .policy import ServiceLimits
+from .summary_updates import rebuild
 from .values import Removed
 
 LONGEST_REST_S = 0.1
@@ -56,7 +56,7 @@ class Retention:
     def __init__(
         self,
         database: Database,
-        policy: Policy,
+        policy: ServiceLimits,
         rest: Callable[[float], object] = time.sleep,
         steady: Callable[[], float] = steady_s,
     ) -> None:

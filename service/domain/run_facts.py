@@ -8,22 +8,22 @@ from ringtune.service.errors import InvalidRequest
 from ringtune.service.store.rows import SaidState
 from ringtune.tuner.logs.reader import RunLog
 
-from .jobs import MAX_COMMIT, MAX_TAGS, MAX_VERDICT, JobFacts
-from .machines import MAX_KINDS, MAX_TEXT, Machine
+from .jobs import MAX_COMMIT, MAX_TAGS, MAX_VERDICT, JobReport
+from .machines import MAX_KINDS, MAX_TEXT, MachineKind
 
 Value = TypeVar("Value")
 
 
-def facts_of(log: RunLog) -> JobFacts:
+def facts_of(log: RunLog) -> JobReport:
     """Return what a run's log says of its job; one without a result ended early, or goes on elsewhere."""
     run, state = log.run, _state(log)
     said = log.adoption or log.end
     verdict = None if said is None else _shown(said.verdict, MAX_VERDICT)
     if run is None:
-        return JobFacts(state, verdict)
+        return JobReport(state, verdict)
     tags = [tag for tag in map(_shown, run.tags or ()) if tag is not None]
     machines = [machine for machine in map(_machine, run.machines or ()) if machine is not None]
-    return JobFacts(
+    return JobReport(
         state=state,
         verdict=verdict,
         name=_shown(run.job_name),
@@ -46,11 +46,11 @@ def _shown(text: str | None, most: int = MAX_TEXT) -> str | None:
     return text if text and text.isprintable() else None
 
 
-def _machine(facts: Mapping[str, Any]) -> Machine | None:
+def _machine(facts: Mapping[str, Any]) -> MachineKind | None:
     speed = facts.get("link_bits_per_s")
     counts = ("hosts", "cores", "numa_nodes")
     try:
-        machine = Machine(
+        machine = MachineKind(
             cpu_model=_text(facts["cpu_model"]),
             **{name: _whole(facts[name]) for name in counts},
             gpus=tuple(_text(name) for name in facts.get("gpus", ())),

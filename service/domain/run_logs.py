@@ -32,7 +32,7 @@ from .jobs import Jobs
 from .run_facts import facts_of
 from .studies import Studies
 from .submission import MAX_ID, check_id
-from .values import Adoption, ReportedResult, Study, StudyKey
+from .values import ComparisonKey, PairedTestResult, ReportedResult, StudyRecord
 
 Named: TypeAlias = tuple[str, ReportedResult]
 TellBatch: TypeAlias = Callable[[str, Sequence[Named]], tuple[StoredResult, ...]]
@@ -138,9 +138,9 @@ class RunLogs:
             rows = summaries.of_jobs(connection, {(study_id, job_id, summaries.BASELINE)})
         return Config(rows[0].baseline_values or {}) if rows else None
 
-    def _study(self, run: RunRecord, token_id: str | None) -> Study:
+    def _study(self, run: RunRecord, token_id: str | None) -> StudyRecord:
         try:
-            key = StudyKey(
+            key = ComparisonKey(
                 hardware=str(run.key["hardware"]),
                 model=str(run.key["model"]),
                 layout=tuple(run.key["layout"]),
@@ -212,13 +212,13 @@ def _results(log: RunLog, run: RunRecord, by: Reporting) -> list[Named]:
     return results
 
 
-def _adoption(log: RunLog) -> Adoption | None:
+def _adoption(log: RunLog) -> PairedTestResult | None:
     record = log.adoption
     if record is None or record.speedup is None or record.ci_low is None or record.ci_high is None:
         return None
     if len(record.pairs) < MIN_PAIRS:
         return None
-    return Adoption(record.speedup, record.ci_low, record.ci_high, len(record.pairs), record.ci_level)
+    return PairedTestResult(record.speedup, record.ci_low, record.ci_high, len(record.pairs), record.ci_level)
 
 
 def _result(record: SampleRecord, run: RunRecord, by: Reporting) -> ReportedResult:

@@ -16,14 +16,14 @@ from .events import Events
 from .jobs import Jobs
 from .ledger import Ledger
 from .page_sessions import PageSessions
-from .policy import Policy
+from .policy import ServiceLimits
 from .recommendations import Recommendations
 from .result_store import ResultStore
 from .retention import Retention
 from .studies import Studies
 from .study_cache import StudyCache
 from .suggestions import Suggestions
-from .summing import rebuild_all
+from .summary_updates import rebuild_all
 from .token_results import TokenResults
 from .tokens import Tokens
 from .values import Load
@@ -52,7 +52,7 @@ class Service:
         database: Database,
         *,
         box: SearchSpace | None = None,
-        policy: Policy | None = None,
+        policy: ServiceLimits | None = None,
         writer_type: type[GroupWriter] = GroupWriter,
         on_point: OnPoint = ignore_point,
     ) -> None:
@@ -67,7 +67,7 @@ class Service:
         """
         self._database = database
         self._readiness = Readiness(database)
-        self._policy = policy or Policy()
+        self._policy = policy or ServiceLimits()
         box = box or SearchSpace(ENGINE_PARAMETERS, {})
         cache = StudyCache(database)
         tasks = DesignTasks(database, cache, self._policy)

@@ -23,8 +23,6 @@ from .evidence import Stand, stand_of, votes_of
 from .reporters import is_trusted_job, reporter_of
 from .spaces import ENGINE_TARGET
 
-ENGINE_DEFAULT = canonical(default_config().to_json())
-"""Config of a job on the engine that sets nothing, as the ledger writes it."""
 SPEAKING = ("adopted", "faster")
 """Stands of reporters that speak for a config."""
 MAX_CHOICES = 16
@@ -80,9 +78,15 @@ def ranks(speaking: Sequence[SpeakingReporter]) -> list[RankChange]:
     return changed
 
 
-def is_over_default(target: str, baseline: str | None) -> bool:
+def engine_default(layout: Sequence[int]) -> str:
+    """Return the config of a job on the engine that sets nothing, as the ledger writes it."""
+    return canonical(default_config(layout).to_json())
+
+
+def _is_over_default(row: ComparedJob) -> bool:
     """Tell whether a speed-up is over the default; of other targets than the engine any baseline is it."""
-    return baseline is not None and (target != ENGINE_TARGET or baseline == ENGINE_DEFAULT)
+    baseline = row.own_baseline
+    return baseline is not None and (row.target != ENGINE_TARGET or baseline == engine_default(row.ranks_per_host))
 
 
 def _stands(rows: Sequence[ComparedJob], max_speedup: float) -> list[Stand]:
@@ -97,7 +101,7 @@ def _stands(rows: Sequence[ComparedJob], max_speedup: float) -> list[Stand]:
 def _config_row(key: Key, config: str, rows: Sequence[ComparedJob], stands: Sequence[Stand]) -> ConfigSummary:
     first, votes = rows[0], votes_of(stands)
     interval = votes.estimate.interval if votes.estimate else None
-    over_default = is_over_default(first.target, first.own_baseline)
+    over_default = _is_over_default(first)
     return ConfigSummary(
         study_id=key[0],
         config_digest=key[1],
@@ -147,7 +151,7 @@ def _precedence(rows: Sequence[ComparedJob]) -> tuple[bool, bool, int, int, str]
     Tokens are counted before jobs, for a token may have as many jobs as it likes.
     """
     baseline = rows[0].own_baseline
-    over_default = is_over_default(rows[0].target, baseline)
+    over_default = _is_over_default(rows[0])
     reporters = {reporter_of(row.token_id, row.job_id, has_many_jobs=row.has_many_jobs) for row in rows}
     return baseline is not None, over_default, len(reporters), rows[0].all_jobs, baseline or ""
 

@@ -18,10 +18,10 @@ from ringtune.service.store.rows import StudyRow
 from ringtune.tuner import SearchSpace
 
 from .canonical import canonical, digest
-from .policy import Policy
+from .policy import ServiceLimits
 from .spaces import study_space
 from .study_cache import StudyCache, key_of
-from .values import Page, Study, StudyFilter, StudyKey
+from .values import ComparisonKey, Page, StudyFilter, StudyRecord
 
 CREATED = "study_created"
 """Event of the audit; its subject is the token."""
@@ -41,7 +41,7 @@ TARGET = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 class Studies:
     """The studies of the service."""
 
-    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace, policy: Policy) -> None:
+    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace, policy: ServiceLimits) -> None:
         """Keep studies in `database`; the engine's are inside `box`."""
         self._max_new_per_token = policy.max_new_studies_per_token
         self._database = database
@@ -50,14 +50,14 @@ class Studies:
 
     def find_or_create(
         self,
-        key: StudyKey,
+        key: ComparisonKey,
         *,
         space_json: Mapping[str, Any],
         model_name: str | None = None,
         hardware_name: str | None = None,
         gradient_bytes: Sequence[int] = (),
         token_id: str | None = None,
-    ) -> Study:
+    ) -> StudyRecord:
         """Return the study with a key; who comes first says what space it has, and names and sizes who knows them.
 
         Raises:
@@ -90,7 +90,7 @@ class Studies:
             return self.get(study.study_id)
         return study
 
-    def get(self, study_id: str) -> Study:
+    def get(self, study_id: str) -> StudyRecord:
         """Return a study.
 
         Raises:
@@ -102,7 +102,7 @@ class Studies:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
             return _study(connection, row)
 
-    def list(self, wanted: StudyFilter, cursor: str | None = None, limit: int = 50) -> Page[Study]:
+    def list(self, wanted: StudyFilter, cursor: str | None = None, limit: int = 50) -> Page[StudyRecord]:
         """Return a page of studies, the newest first.
 
         Raises:
@@ -142,7 +142,7 @@ class Studies:
             )
         audit.record(connection, CREATED, token_id, {"study_id": study_id})
 
-    def _create(self, key: StudyKey, space: str, facts: Mapping[str, Any], token_id: str | None) -> Study:
+    def _create(self, key: ComparisonKey, space: str, facts: Mapping[str, Any], token_id: str | None) -> StudyRecord:
         study_id = uuid.uuid4().hex
         try:
             with self._database.writing() as connection:
@@ -159,7 +159,7 @@ class Studies:
         return self.get(study_id)
 
 
-def study_row(key: StudyKey, study_id: str, space: str, *, created_unix_s: float, **facts: Any) -> StudyRow:
+def study_row(key: ComparisonKey, study_id: str, space: str, *, created_unix_s: float, **facts: Any) -> StudyRow:
     """Return a new study's row; `facts` are the columns with what is known of its model and hardware."""
     return StudyRow(
         study_id=study_id,
@@ -175,18 +175,18 @@ def study_row(key: StudyKey, study_id: str, space: str, *, created_unix_s: float
     )
 
 
-def digest_of(key: StudyKey) -> str:
+def digest_of(key: ComparisonKey) -> str:
     """Return the digest by which a study is found."""
     return digest(canonical([key.hardware, key.model, list(key.layout), key.target, key.surface_version]))
 
 
-def _study(connection: Connection, row: StudyRow) -> Study:
+def _study(connection: Connection, row: StudyRow) -> StudyRecord:
     counts = table.counts(connection, [row.study_id])
     return _from_row(row, counts.get(row.study_id, (0, 0)), now_unix_s(connection))
 
 
-def _from_row(row: StudyRow, counts: tuple[int, int], now_unix_s: float) -> Study:
-    return Study(
+def _from_row(row: StudyRow, counts: tuple[int, int], now_unix_s: float) -> StudyRecord:
+    return StudyRecord(
         study_id=row.study_id,
         key=key_of(row),
         model_name=row.model_name,
@@ -212,7 +212,7 @@ def _position(cursor: str | None) -> tuple[float, str] | None:
     return unix_s, study_id
 
 
-def check_key(key: StudyKey) -> None:
+def check_key(key: ComparisonKey) -> None:
     """Raise InvalidRequest for a key that cannot be: however it came here, the API must be able to show it."""
     for name in ("hardware", "model"):
         if not FINGERPRINT.fullmatch(getattr(key, name)):

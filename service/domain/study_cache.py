@@ -12,7 +12,7 @@ from ringtune.service.store.rows import StudyHead, StudyRow
 from ringtune.tuner import SearchSpace
 
 from .spaces import legal_space
-from .values import StudyKey
+from .values import ComparisonKey
 
 MAX_STUDIES = 1024
 
@@ -30,15 +30,15 @@ class KnownStudy:
     """
 
     study_id: str
-    key: StudyKey
+    key: ComparisonKey
     space: SearchSpace
     legal: SearchSpace
     gradient_bytes: tuple[int, ...]
 
 
-def key_of(row: StudyHead) -> StudyKey:
+def key_of(row: StudyHead) -> ComparisonKey:
     """Return the key in a study's row."""
-    return StudyKey(row.hardware, row.model, row.ranks_per_host, row.target, row.surface_version)
+    return ComparisonKey(row.hardware, row.model, row.ranks_per_host, row.target, row.surface_version)
 
 
 def known_study(row: StudyRow) -> KnownStudy:

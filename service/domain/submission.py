@@ -13,7 +13,7 @@ from .canonical import canonical, digest
 from .plausibility import check, suspicion
 from .spaces import legal_config
 from .study_cache import KnownStudy
-from .values import Adoption, ReportedResult
+from .values import PairedTestResult, ReportedResult
 
 MAX_ID = 64
 
@@ -116,7 +116,7 @@ def _body(result: ReportedResult, config: str) -> dict[str, Any]:
     }
 
 
-def _test(adoption: Adoption | None) -> dict[str, Any]:
+def _test(adoption: PairedTestResult | None) -> dict[str, Any]:
     """Return the columns of a paired test."""
     if adoption is None:
         return dict.fromkeys(("speedup", "ci_low", "ci_high", "pairs"))
@@ -125,7 +125,7 @@ def _test(adoption: Adoption | None) -> dict[str, Any]:
     return {**figures, **level, "pairs": adoption.pairs}
 
 
-def _level(adoption: Adoption | None) -> float | None:
+def _level(adoption: PairedTestResult | None) -> float | None:
     return None if adoption is None else _double(adoption.ci_level)
 
 

@@ -29,10 +29,10 @@ from ringtune.tuner.designers.candidates import first_numbers, latin_hypercube
 from .asked_space import AskedSpace
 from .canonical import canonical, digest
 from .job_owners import claim
-from .policy import Policy
+from .policy import ServiceLimits
 from .study_cache import StudyCache
 from .submission import check_id
-from .values import Suggestion
+from .values import LeasedSuggestion
 
 QUOTA_RETRY_S = 60.0
 """Until a lease may have ended."""
@@ -87,7 +87,7 @@ class Suggestions:
     """Leases of configs."""
 
     def __init__(
-        self, database: Database, cache: StudyCache, policy: Policy, wants: Callable[[AskedSpace], None]
+        self, database: Database, cache: StudyCache, policy: ServiceLimits, wants: Callable[[AskedSpace], None]
     ) -> None:
         """Keep leases in `database`; `wants` is told which space needs suggestions, and returns at once."""
         self._database = database
@@ -104,7 +104,7 @@ class Suggestions:
         *,
         space_json: Mapping[str, Any] | None = None,
         token_id: str | None = None,
-    ) -> Suggestion:
+    ) -> LeasedSuggestion:
         """Return a config under a lease; the same trial again gets the same config, and its lease begins anew.
 
         Args:
@@ -149,7 +149,7 @@ class Suggestions:
         self._wants(asked)
         return _suggestion(row, lease_s, is_new=True)
 
-    def renew(self, held: HeldLease, lease_s: float) -> Suggestion:
+    def renew(self, held: HeldLease, lease_s: float) -> LeasedSuggestion:
         """Let a lease end later.
 
         Raises:
@@ -189,7 +189,7 @@ class Suggestions:
         with self._database.looking() as connection:
             return leases.live(connection, now_unix_s(connection)), leases.all_queued(connection)
 
-    def _lease(self, connection: Connection, trial: TrialRow, now: float, lease_s: float) -> Suggestion:
+    def _lease(self, connection: Connection, trial: TrialRow, now: float, lease_s: float) -> LeasedSuggestion:
         """Lease a trial again: under the same token while the lease holds, under a new one after it ended."""
         token = trial.fencing_token + (not leases.holds(trial, now))
         leased = replace(trial, state=leases.LEASED, fencing_token=token, expires_unix_s=now + lease_s)
@@ -253,8 +253,8 @@ def _held(connection: Connection, held: HeldLease, now: float) -> TrialRow:
     return trial
 
 
-def _suggestion(row: TrialRow, lease_s: float, *, is_new: bool) -> Suggestion:
-    return Suggestion(
+def _suggestion(row: TrialRow, lease_s: float, *, is_new: bool) -> LeasedSuggestion:
+    return LeasedSuggestion(
         study_id=row.study_id,
         trial_id=row.trial_id,
         job_id=row.job_id,

@@ -7,16 +7,16 @@ from ringtune.service.errors import TokenNotFound
 from ringtune.service.store import Database, audit, reports
 from ringtune.service.store import tokens as table
 
-from .policy import Policy
-from .summing import rebuild
+from .policy import ServiceLimits
+from .summary_updates import rebuild
 from .tokens import token_of
-from .values import Token
+from .values import TokenGrant
 
 
 class TokenResults:
     """Results by token, for operators."""
 
-    def __init__(self, database: Database, policy: Policy) -> None:
+    def __init__(self, database: Database, policy: ServiceLimits) -> None:
         """Change it in `database`."""
         self._database = database
         self._policy = policy
@@ -33,7 +33,7 @@ class TokenResults:
             audit.record(connection, "results_deleted", token_id, {"results": removed})
         return removed
 
-    def declare(self, token_id: str, *, has_many_jobs: bool) -> Token:
+    def declare(self, token_id: str, *, has_many_jobs: bool) -> TokenGrant:
         """Say whether a token stands for many independent jobs, from now on and for what it reported already.
 
         Raises:

@@ -19,7 +19,7 @@ from ringtune.service.store import tokens as table
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import AgedToken, TokenRow
 
-from .values import Scope, Token
+from .values import Scope, TokenGrant
 
 SECRET = re.compile(r"rt_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 REMEMBERED_S = 2.0
@@ -35,10 +35,10 @@ class Tokens:
         """Keep tokens in `database`; `clock` says how long an answer is remembered."""
         self._database = database
         self._clock = clock
-        self._remembered: dict[str, tuple[float, str, Token]] = {}
+        self._remembered: dict[str, tuple[float, str, TokenGrant]] = {}
         self._lock = threading.Lock()
 
-    def create(self, name: str, scopes: Collection[str], *, has_many_jobs: bool = False) -> tuple[Token, str]:
+    def create(self, name: str, scopes: Collection[str], *, has_many_jobs: bool = False) -> tuple[TokenGrant, str]:
         """Make a token and return it with its secret, which nobody can read again.
 
         Args:
@@ -71,7 +71,7 @@ class Tokens:
             audit.record(connection, "token_created", token_id, said)
         return token_of(AgedToken(**vars(row), age_s=0.0)), secret
 
-    def list(self) -> tuple[Token, ...]:
+    def list(self) -> tuple[TokenGrant, ...]:
         """Return all tokens, the newest first, revoked ones too."""
         with self._database.looking() as connection:
             return tuple(token_of(row) for row in table.everyone(connection))
@@ -98,7 +98,7 @@ class Tokens:
         with self._lock:
             self._remembered.pop(token_id, None)
 
-    def authenticate(self, secret: str) -> Token | None:
+    def authenticate(self, secret: str) -> TokenGrant | None:
         """Return the token of a secret, None for one that is not valid."""
         match = SECRET.fullmatch(secret)
         if match is None:
@@ -110,7 +110,7 @@ class Tokens:
         is_right = hmac.compare_digest(expected, _hashed(secret))
         return token if is_right and not token.is_revoked else None
 
-    def _look_up(self, token_id: str) -> tuple[str, Token] | None:
+    def _look_up(self, token_id: str) -> tuple[str, TokenGrant] | None:
         now = self._clock()
         with self._lock:
             remembered = self._remembered.get(token_id)
@@ -137,9 +137,9 @@ def scopes_of(text: str) -> frozenset[Scope]:
     return frozenset(cast("list[Scope]", text.split()))
 
 
-def token_of(row: AgedToken) -> Token:
+def token_of(row: AgedToken) -> TokenGrant:
     """Return the token of its row."""
-    return Token(
+    return TokenGrant(
         token_id=row.token_id,
         name=row.name,
         scopes=scopes_of(row.scopes),

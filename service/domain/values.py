@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class StudyKey:
+class ComparisonKey:
     """The key under which measurements are comparable.
 
     Attributes:
@@ -47,7 +47,7 @@ class StudyKey:
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyRecord:
     """All trials for one key.
 
     Attributes:
@@ -65,7 +65,7 @@ class Study:
     """
 
     study_id: str
-    key: StudyKey
+    key: ComparisonKey
     model_name: str | None
     hardware_name: str | None
     space: Json
@@ -94,7 +94,7 @@ class Page(Generic[Item]):
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class LeasedSuggestion:
     """A config to try, under a lease.
 
     Attributes:
@@ -119,7 +119,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True)
-class Adoption:
+class PairedTestResult:
     """The result of a paired test of a config against the job's baseline.
 
     Attributes:
@@ -163,7 +163,7 @@ class ReportedResult:
     steps: int
     valid: bool = True
     reason: VoidReason | None = None
-    adoption: Adoption | None = None
+    adoption: PairedTestResult | None = None
     phase: Phase = Phase.SEARCH
     run_id: str | None = None
     fencing_token: int | None = None
@@ -204,7 +204,7 @@ class RecommendationQuery:
 
 
 @dataclass(frozen=True)
-class Token:
+class TokenGrant:
     """A token's permissions; the secret is not here."""
 
     token_id: str
@@ -224,7 +224,7 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class Event:
+class ResultEvent:
     """Something that changed: a result that was stored. Numbers grow with time and are never given twice.
 
     Attributes:

@@ -11,7 +11,7 @@ from ringtune.service.store import overview as table
 from ringtune.service.store.summary_rows import AgedConfig, NamedReporter, StandName
 from ringtune.tuner import Config
 
-from .jobs import Job, jobs_of
+from .jobs import StudyJob, jobs_of
 from .reporters import OF_JOB, is_trusted_job
 from .shown_evidence import evidence_of
 
@@ -65,7 +65,7 @@ class BestConfig:
 class StudyVerdicts:
     """The jobs of a study, those that were heard of last first, and its configs, the best first."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[StudyJob, ...]
     configs: tuple[BestConfig, ...]
 
 

@@ -25,7 +25,7 @@ class _Rows(FunctionElement[Any]):
     inherit_cache = True
 
 
-class _Part(FunctionElement[str]):
+class _KeyColumn(FunctionElement[str]):
     """One text of the array in a row."""
 
     name = "key_part"
@@ -43,14 +43,14 @@ def _postgresql_rows(element: _Rows, compiler: Any, **options: Any) -> str:
     return f"json_array_elements(CAST({compiler.process(element.clauses, **options)} AS json))"
 
 
-@compiles(_Part, "sqlite")
-def _sqlite_part(element: _Part, compiler: Any, **options: Any) -> str:
+@compiles(_KeyColumn, "sqlite")
+def _sqlite_part(element: _KeyColumn, compiler: Any, **options: Any) -> str:
     value, place = (compiler.process(clause, **options) for clause in element.clauses)
     return f"json_extract({value}, '$[' || {place} || ']')"
 
 
-@compiles(_Part, "postgresql")
-def _postgresql_part(element: _Part, compiler: Any, **options: Any) -> str:
+@compiles(_KeyColumn, "postgresql")
+def _postgresql_part(element: _KeyColumn, compiler: Any, **options: Any) -> str:
     value, place = (compiler.process(clause, **options) for clause in element.clauses)
     return f"({value} ->> {place})"
 
@@ -61,7 +61,7 @@ def wanted(columns: Sequence[ColumnElement[str]]) -> tuple[FromClause, ColumnEle
     A query with both needs `parameters` when it is executed.
     """
     rows = _Rows(bindparam(PARAMETER, type_=Text())).table_valued("value", name="wanted")
-    parts = (column == _Part(rows.c.value, literal_column(str(place))) for place, column in enumerate(columns))
+    parts = (column == _KeyColumn(rows.c.value, literal_column(str(place))) for place, column in enumerate(columns))
     return rows, and_(*parts)
 
 

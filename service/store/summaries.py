@@ -125,7 +125,7 @@ def _compared() -> Select[Any]:
         .subquery()
     )
     return (
-        select(*(column for column in ranked.c if column.name != "place"), studies.c.target)
+        select(*(column for column in ranked.c if column.name != "place"), studies.c.target, studies.c.layout)
         .select_from(ranked.join(studies, studies.c.study_id == ranked.c.study_id))
         .where(ranked.c.place <= bindparam("jobs", type_=BigInteger()))
         .order_by(ranked.c.study_id, ranked.c.config_digest, ranked.c.own_baseline, ranked.c.place, ranked.c.job_id)

@@ -54,6 +54,12 @@ class ComparedJob(JobSummary):
     all_trials: int
     all_jobs: int
     target: str
+    layout: str
+
+    @property
+    def ranks_per_host(self) -> tuple[int, ...]:
+        """The study's layout, sorted."""
+        return tuple(json.loads(self.layout))
 
 
 @dataclass(frozen=True, kw_only=True)

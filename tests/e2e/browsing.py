@@ -43,6 +43,13 @@ class Visit:
         self.page.wait_for_function(IS_DRAWN, timeout=LIMIT_MS)
         return self
 
+    def turn_to(self, scheme: str, size: dict[str, int]) -> None:
+        """Change colour scheme and window of the page that is open, and wait until its figures are drawn anew."""
+        self.page.evaluate("delete document.documentElement.dataset.drawn")
+        self.page.set_viewport_size(size)
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.wait_for_function(IS_DRAWN, timeout=LIMIT_MS)
+
     @property
     def violations(self) -> list[str]:
         """Return the loads and scripts on this page that the content policy forbade."""

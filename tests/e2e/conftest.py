@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The browser of all tests that need one, and the mark of their jobs."""
+"""The browser of all tests that need one."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.e2e.browsing import CHROMIUM, FLAGS
-from tests.integration.fork_server import MARKER
-
-# Tests that run meanwhile and look for what their own jobs have left know by it that these are others'.
-os.environ.setdefault(MARKER, "end to end")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@
 | `run` | is run by bash, where the blocks before it have left off |
 | `run: long` | as `run`, in the long tests alone |
 | `run: mpi` | is run where there is an MPI: by hand |
+| `run: platform` | is run by the test of its platform, in `tests/platforms` |
 | `run: until WORD` | runs on in the background, from the moment at which it has written WORD |
 | `file: NAME` | is written to a file |
 | `given: NAME of PAGE` | (no block) is the file of another page, or a tuning log |
@@ -61,9 +62,13 @@ def file_of(page: Path, name: str) -> str:
     raise ValueError(f"{page} has no block that is the file {name}")
 
 
-def script_of(blocks: Sequence[Block], *, is_long: bool) -> str:
-    """Return a bash script that runs a page from top to bottom, and ends at the first failure."""
-    kinds = ("", "long") if is_long else ("",)
+def script_of(blocks: Sequence[Block], kinds: Sequence[str] = ("",)) -> str:
+    """Return a bash script that runs a page from top to bottom, and ends at the first failure.
+
+    Args:
+        blocks: The page's.
+        kinds: Words after `run:` of the blocks that are run; the empty word stands for `run` alone.
+    """
     lines = ["set -euo pipefail", *_lines(blocks, kinds)]
     return "\n".join(lines) + "\n"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert, select
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.canonical import canonical, digest
-from ringtune.service.domain.values import Adoption, ReportedResult, StudyKey
+from ringtune.service.domain.values import ComparisonKey, PairedTestResult, ReportedResult
 from ringtune.service.store import Database
 from ringtune.service.store import tables as schema
 from ringtune.service.store.summaries import BASELINE
@@ -80,7 +80,7 @@ def write_hostile_database(
     path = folder / "ringtune" / "service.sqlite3"
     path.parent.mkdir()
     database = Database.open(f"sqlite:///{path}")
-    service = Service(database, policy=Policy(design_workers=0, commit_timeout_s=COMMIT_S))
+    service = Service(database, policy=ServiceLimits(design_workers=0, commit_timeout_s=COMMIT_S))
     service.migrate()
     service.start()
     values = list(dict.fromkeys(name[:64] for name in names if name[:64].isprintable()))
@@ -128,7 +128,7 @@ def _copy_best(connection: Connection, source: str, study_ids: Sequence[str]) ->
 def _measured(service: Service, values: Sequence[str]) -> str:
     """Report results under a config per value, faster than a baseline, and a paired test; returns the study's id."""
     space = SearchSpace([CategoryParameter("mode", ("plain", *values), "plain")], {})
-    key = StudyKey("e" * 64, digest(canonical(list(values))), (2, 2), TARGET)
+    key = ComparisonKey("e" * 64, digest(canonical(list(values))), (2, 2), TARGET)
     study = service.studies.find_or_create(key, space_json=space.to_json(), model_name="m", hardware_name="h")
     for job_number in range(2):
         job_id = str(uuid.UUID(int=job_number + 1))
@@ -146,7 +146,7 @@ def _measured(service: Service, values: Sequence[str]) -> str:
             StepTimes(7.0, 0.1, 7.0),
             20,
             phase=Phase.ADOPTION,
-            adoption=Adoption(0.4, 0.35, 0.45, 6),
+            adoption=PairedTestResult(0.4, 0.35, 0.45, 6),
         )
         tell(service, study.study_id, str(uuid.uuid4()), tested)
     return study.study_id

@@ -19,6 +19,7 @@ from ringtune.tuner import RunSettings, SilentObserver, TuningRun, make_designer
 from ringtune.tuner.simulator import Cluster, SimulatedTarget, described_job, parse_link
 from tests.e2e.documented_commands import Block, blocks_of, file_of, script_of
 from tests.house.source_tree import REPOSITORY
+from tests.integration.jobs import preloaded_python
 from tests.integration.ports import free_port
 
 DOCS = REPOSITORY / "docs"
@@ -69,24 +70,32 @@ def prepare(folder: Path, page: Path) -> None:
 
 
 def follow(folder: Path, page: Path, *, is_long: bool) -> subprocess.CompletedProcess[str]:
-    """Run a page's commands in a folder of their own, on a port of their own; never raises on their failure."""
+    """Run a page's commands in a folder of their own, on a port of their own; never raises on their failure.
+
+    In the short form `python` is one that has imported torch already: else most of the time would go into that.
+    """
     prepare(folder, page)
     port = str(free_port())
     script = (
-        script_of(blocks_of(page), is_long=is_long).replace(WRITTEN_PORT, port).replace(SERVE, f"{SERVE} --port {port}")
+        script_of(blocks_of(page), ("", "long") if is_long else ("",))
+        .replace(WRITTEN_PORT, port)
+        .replace(SERVE, f"{SERVE} --port {port}")
     )
     for written, instead in {} if is_long else SHORTER.items():
         script = script.replace(written, instead)
     others = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    python = folder / "bin" / "python"
     variables = {
         **others,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "XDG_CACHE_HOME": str(folder / "cache"),
+        "AUTOTUNE_LOCK": str(folder / "tuning.lock"),
         "XDG_DATA_HOME": str(folder / "data"),
         "RINGTUNE_ALGORITHM_TABLE": "default",
     }
     if not is_long:
-        variables["AUTOTUNE_WARMUP_STEPS"] = "10"
+        python.parent.mkdir()
+        variables |= {"AUTOTUNE_WARMUP_STEPS": "10", "PYTHON_EXEC": str(python), **preloaded_python(python)}
     limit_s = LONG_S if is_long else SHORT_S
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=variables, capture_output=True, text=True, timeout=limit_s, check=False

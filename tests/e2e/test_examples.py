@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run as the README says: alone, under ringtune and under torchrun, tuned and not."""
+"""The examples run as the README says: alone, under ringtune and under torchrun, tuned and not.
+
+Those whose start is not what is tested are forked; the tutorial's test launches the digits as they are written.
+"""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from job import ExampleJob
 from ringtune.tuner.review import review_log
-from tests.e2e.commands import BUDGET, TIMEOUT_S, TORCHRUN, run, run_ringtune
+from tests.e2e.commands import BUDGET, RINGTUNE, TIMEOUT_S, TORCHRUN, run, run_forked, run_ringtune
+from tests.integration.jobs import preloaded_python
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +23,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     log = folder / "tuning.jsonl"
     arguments = ["--epochs", "8", "--depth", "6", "--width", "128", "--train-for-tuner"]
     job = ExampleJob("examples/digits.py", arguments, 2, {**BUDGET, "AUTOTUNE_LOG": str(log)})
-    return log, job.run(folder / "report.json", timeout_s=TIMEOUT_S)
+    return log, run_forked(job, folder / "report.json")
 
 
 def test_a_tuned_job_learns_to_read_digits(tuned: tuple[Path, dict[str, Any]]) -> None:
@@ -63,11 +66,24 @@ def test_the_digits_run_alone(tmp_path: Path) -> None:
     assert (1, 5) == (report["world_size"], report["steps"])
 
 
+def test_the_digits_train_elastically(tmp_path: Path) -> None:
+    """The launcher's elastic mode runs the elastic example to its end, with one line an epoch from rank 0."""
+    python = tmp_path / "python"
+    variables = preloaded_python(python)
+    elastic = [RINGTUNE, "run", "-np", "2", "--min-np", "1", "--max-np", "2"]
+
+    finished = run([*elastic, str(python), "examples/elastic_digits.py", "--epochs", "2"], variables)
+
+    assert 0 == finished.returncode, finished.stderr
+    assert 2 == finished.stdout.count("ranks, accuracy 0."), finished.stdout
+
+
 def test_the_transformer_runs_under_torchrun(tmp_path: Path) -> None:
     """Torchrun starts the same script unchanged."""
-    report = tmp_path / "report.json"
+    report, python = tmp_path / "report.json", tmp_path / "python"
+    variables = {**preloaded_python(python), "PYTHON_EXEC": str(python)}
 
-    finished = run([*TORCHRUN, "examples/text_transformer.py", "--steps", "6", "--report", str(report)])
+    finished = run([*TORCHRUN, "examples/text_transformer.py", "--steps", "6", "--report", str(report)], variables)
 
     assert 0 == finished.returncode, finished.stderr
     assert 2 == json.loads(report.read_text(encoding="utf-8"))["world_size"]
@@ -77,14 +93,16 @@ def test_the_transformer_learns(tmp_path: Path) -> None:
     """Thirty steps on two ranks are enough to beat a uniform guess over the characters by far."""
     job = ExampleJob("examples/text_transformer.py", ["--steps", "30"])
 
-    report = job.run(tmp_path / "report.json", timeout_s=TIMEOUT_S)
+    report = run_forked(job, tmp_path / "report.json")
 
     assert report["metrics"]["loss_nats_per_character"] < 4.0
 
 
-def test_a_batch_that_the_data_cannot_fill_is_a_usage_error() -> None:
+def test_a_batch_that_the_data_cannot_fill_is_a_usage_error(tmp_path: Path) -> None:
     """The message says how many images a step would need and how many there are."""
-    finished = run([sys.executable, "examples/digits.py", "--batch-size", "5000"])
+    python = tmp_path / "python"
+
+    finished = run([str(python), "examples/digits.py", "--batch-size", "5000"], preloaded_python(python))
 
     assert 0 != finished.returncode
     assert "needs 5000 images a step; there are 1437" in finished.stderr

@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MLflow example logs the training and the tuner's work to one run, which MLflow's own interface reads back."""
+"""The MLflow example logs the training and the tuner's work to one run, which MLflow's own interface reads back.
+
+MLflow is imported late: every process that collects the tests would import it.
+"""
 
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import pytest
-from mlflow.entities import Run
 
 from job import ExampleJob
 from ringtune.tuner.review import review_log
-from tests.e2e.commands import BUDGET, TIMEOUT_S
+from tests.e2e.commands import BUDGET, run_forked
 
 ARGUMENTS = ("--epochs", "3", "--train-for-tuner")
 
 
-def logged_runs(store: str) -> list[Run]:
+def client_of(store: str) -> Any:
+    """Return MLflow's client of a store."""
+    import mlflow
+
+    return mlflow.MlflowClient(store)
+
+
+def logged_runs(store: str) -> list[Any]:
     """Return all runs in the store."""
-    client = mlflow.MlflowClient(store)
+    client = client_of(store)
     return [run for one in client.search_experiments() for run in client.search_runs([one.experiment_id])]
 
 
@@ -26,9 +34,9 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, dict[st
     """Train on two ranks; return MLflow's store, the tuning log and the job's report."""
     folder = tmp_path_factory.mktemp("mlflow")
     store, log = f"sqlite:///{folder / 'mlflow.db'}", folder / "tuning.jsonl"
-    variables = {**BUDGET, "AUTOTUNE_LOG": str(log), "RINGTUNE_ALGORITHM_TABLE": "default"}
+    variables = {**BUDGET, "AUTOTUNE_LOG": str(log)}
     job = ExampleJob("examples/mlflow_logging.py", [*ARGUMENTS, "--tracking-uri", store], 2, variables)
-    return store, log, job.run(folder / "report.json", timeout_s=TIMEOUT_S)
+    return store, log, run_forked(job, folder / "report.json")
 
 
 def test_training_and_tuning_are_in_one_run_of_rank_0(logged: tuple[str, Path, dict[str, Any]]) -> None:
@@ -50,7 +58,7 @@ def test_what_mlflow_has_is_what_the_tuning_log_has(logged: tuple[str, Path, dic
 
     (found,) = logged_runs(store)
 
-    history = mlflow.MlflowClient(store).get_metric_history(found.info.run_id, "ringtune/phase")
+    history = client_of(store).get_metric_history(found.info.run_id, "ringtune/phase")
     assert run_review.verdict == found.data.tags["ringtune.verdict"]
     assert run_review.chosen is not None
     assert {f"ringtune.{name}" for name in run_review.chosen} <= set(found.data.params)

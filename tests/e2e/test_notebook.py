@@ -28,7 +28,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
     # With pytest's own variable a kernel does not show what its child processes write.
     unwanted = (*OURS, "PYTEST_")
     others = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    environment = {**others, "AUTOTUNE_CACHE": "0", "RINGTUNE_ALGORITHM_TABLE": "default"}
+    environment = {**others, "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOCK": "0", "RINGTUNE_ALGORITHM_TABLE": "default"}
     folder = tmp_path_factory.mktemp("notebook")
     client = NotebookClient(notebook, timeout=CELL_TIMEOUT_S, resources={"metadata": {"path": str(folder)}})
     client.execute(env=environment)

@@ -164,11 +164,11 @@ def test_settings_are_copied(browser: Any, tuned: str) -> None:
         page = seen.go(tuned).page
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
 
-        page.locator("[data-copy='paste-1-text']").click()
+        page.locator("[data-copy='snippet-1-text']").click()
         page.wait_for_function("() => document.querySelector('[data-copy]').textContent.startsWith('Copied')")
 
         copied = page.evaluate("navigator.clipboard.readText()")
-        assert page.locator("#paste-1-text").text_content() == copied
+        assert page.locator("#snippet-1-text").text_content() == copied
         assert "export RINGTUNE_FUSION_BYTES=" in copied
 
 

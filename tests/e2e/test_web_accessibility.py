@@ -2,7 +2,9 @@
 """Every view of the web pages under axe: light and dark, on a screen and on a phone; none is wider than its window."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,10 @@ pytestmark = pytest.mark.timeout(600)
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: pip install axe-playwright-python")
 
 TOKENS = {"RINGTUNE_SERVICE_ADMIN_TOKEN": ADMIN_SECRET, "RINGTUNE_SERVICE_READ_TOKEN": READ_SECRET}
-SHORT_LOOKS = 2
-"""Each colour scheme and each width is in one of them; the other two are long."""
-EACH_LOOK = [
-    pytest.param(look, marks=[] if number < SHORT_LOOKS else pytest.mark.long) for number, look in enumerate(LOOKS)
-]
+SHORT_LOOKS = ("desktop", "phone_dark")
+"""Each colour scheme and each width is in one of them. A page that is open turns from one to the other."""
+EACH_LOOKS = [SHORT_LOOKS, *(pytest.param((look,), marks=pytest.mark.long) for look in LOOKS)]
+"""Looks of a test: in the long ones every page is loaded in its look."""
 
 
 @pytest.fixture(scope="module")
@@ -32,37 +33,64 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebService]:
         yield running
 
 
-def check(seen: Visit, name: str) -> None:
-    """The page that is open has no violations, of accessibility or of the policy, and fits its window."""
-    found = axe.Axe().run(seen.page)
-    assert 0 == found.violations_count, (name, found.generate_report())
-    assert ([], []) == (seen.complaints, seen.violations), name
-    assert seen.overflow <= 0, name
+@dataclass
+class Inspection:
+    """Pages that are looked at one after the other, each in all looks.
+
+    Attributes:
+        seen: The open page.
+        looks: Names of the looks; the page is in the first.
+    """
+
+    seen: Visit
+    looks: Sequence[str]
+
+    def check(self, name: str) -> None:
+        """Require of the open page, in each look, no violations of accessibility or policy, and that it fits."""
+        for number, look in enumerate(self.looks):
+            if number:
+                self.seen.turn_to(*LOOKS[look])
+            found = axe.Axe().run(self.seen.page)
+            assert 0 == found.violations_count, (name, look, found.generate_report())
+            assert ([], []) == (self.seen.complaints, self.seen.violations), (name, look)
+            assert self.seen.overflow <= 0, (name, look)
+        self.looks = self.looks[::-1]  # the next page is loaded in the look that this one is in
 
 
-@pytest.mark.parametrize("look", EACH_LOOK)
-def test_every_view_is_sound(look: str, browser: Any, service: WebService) -> None:
-    """Nothing is asked for elsewhere."""
-    scheme, size = LOOKS[look]
+@contextmanager
+def inspecting(browser: Any, looks: Sequence[str]) -> Iterator[Inspection]:
+    """Open an empty page in the first of some looks."""
+    scheme, size = LOOKS[looks[0]]
     with visiting(browser, scheme=scheme, size=size) as seen:
+        yield Inspection(seen, looks)
+
+
+@pytest.mark.parametrize("looks", EACH_LOOKS, ids="-".join)
+def test_every_view_is_sound(looks: Sequence[str], browser: Any, service: WebService) -> None:
+    """Nothing is asked for elsewhere."""
+    with inspecting(browser, looks) as inspection:
+        seen = inspection.seen
         for name, path in views_of(service.client).items():
-            check(seen.go(service.url + path), name)
+            seen.go(service.url + path)
+            inspection.check(name)
         assert [] == [url for url in seen.requests if not url.startswith((service.url, "data:", "blob:"))]
 
 
-@pytest.mark.parametrize("look", EACH_LOOK)
-def test_what_a_service_with_tokens_shows_is_sound(look: str, browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("looks", EACH_LOOKS, ids="-".join)
+def test_what_a_service_with_tokens_shows_is_sound(looks: Sequence[str], browser: Any, tmp_path: Path) -> None:
     """Signing in, refusals, an admin's tokens, and every view of a service that knows nothing yet."""
-    scheme, size = LOOKS[look]
-    with web_service(tmp_path, TOKENS, ADMIN_SECRET) as service, visiting(browser, scheme=scheme, size=size) as seen:
+    with web_service(tmp_path, TOKENS, ADMIN_SECRET) as service, inspecting(browser, looks) as inspection:
+        seen, check = inspection.seen, inspection.check
         page = seen.go(f"{service.url}/tokens").page
-        check(seen, "sign-in")
+        check("sign-in")
         sign_in(page, "wrong")
-        check(seen, "sign-in, a wrong token")
-        check(seen.go(f"{service.url}/sign-in?ended=1"), "sign-in, ended")
+        check("sign-in, a wrong token")
+        seen.go(f"{service.url}/sign-in?ended=1")
+        check("sign-in, ended")
         sign_in(page, READ_SECRET)
         for path in ("/studies", "/hardware", "/recommendations", "/compare", "/tokens"):
-            check(seen.go(service.url + path), f"{path}, empty or refused")
+            seen.go(service.url + path)
+            check(f"{path}, empty or refused")
         press(page, "Sign out")
         sign_in(page, ADMIN_SECRET)
         seen.go(f"{service.url}/tokens")
@@ -70,19 +98,19 @@ def test_what_a_service_with_tokens_shows_is_sound(look: str, browser: Any, tmp_
         for box in page.get_by_role("checkbox").all():
             box.uncheck()
         press(page, "Create")
-        check(seen, "tokens, none created")
+        check("tokens, none created")
         page.get_by_role("checkbox").first.check()
         press(page, "Create")
         assert page.locator("#secret").inner_text().startswith("rt_")
-        check(seen, "tokens, one created")
+        check("tokens, one created")
         press(page, "Revoke nobody")
-        check(seen, "tokens, one revoked")
+        check("tokens, one revoked")
         page.evaluate("localStorage.clear()")
         press(page, "Sign out")
-        check(seen, "a form that is not confirmed")
+        check("a form that is not confirmed")
         page.get_by_label("Your token").fill("wrong")
         press(page, "Go on")
-        check(seen, "a form that is not confirmed, a wrong token")
+        check("a form that is not confirmed, a wrong token")
         page.get_by_label("Your token").fill(ADMIN_SECRET)
         press(page, "Go on")
         assert page.url.endswith("/sign-in")

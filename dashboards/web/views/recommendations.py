@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.dashboards.web.pastes import Place, pastes
+from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
 from ringtune.rest_models import Recommendation
@@ -51,7 +51,7 @@ def recommendations(request: Request, overview: OverviewDep, service: ServiceDep
 
 
 def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recommendation) -> dict[str, Any]:
-    place = Place(given["model"] or None, query.hardware, query.world_size, query.local_size, found.target)
+    use = ConfigUse(given["model"] or None, query.hardware, query.world_size, query.local_size, found.target)
     is_confirmed = found.source != "default" and not found.is_prior
     comment = f"confirmed: {with_bounds(found.evidence)}" if is_confirmed else NO_PROMISE
     comment = "the default" if found.source == "default" else comment
@@ -63,7 +63,7 @@ def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recomme
         if is_confirmed
         else HEADLINES[found.source],
         "parameters": [(name, readable_value(name, value)) for name, value in found.config.items()],
-        "pastes": pastes(Config(found.config), place, comment),
+        "snippets": snippets_of(Config(found.config), use, comment),
     }
 
 

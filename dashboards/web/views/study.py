@@ -9,12 +9,12 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.dashboards.web.pastes import Place, pastes
+from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.study_jobs import job_rows, leading_job, step_times
 from ringtune.dashboards.web.study_review import StudyReview
 from ringtune.dashboards.web.wording import NO_PROMISE, finding_of, live_words, name_of, trust, with_bounds
-from ringtune.service.domain.overview import BestConfig, ListedStudy, StoredResult
+from ringtune.service.domain.overview import BestConfig, LedgerResult, ListedStudy
 from ringtune.tuner import Config, Value
 from ringtune.tuner.review import advice, words
 from ringtune.tuner.review.sensitivity import MATTERS
@@ -60,7 +60,7 @@ def study(
         **_figures(review),
         "findings": [*advice(run, review.analysis), words.noise(run, review.analysis)] if run.tried else [],
         "parameters": () if listed.best is None else _changes(listed.best),
-        "pastes": () if listed.best is None else _pastes(listed, listed.best),
+        "snippets": () if listed.best is None else _snippets(listed, listed.best),
         "configs": shown.configs[:MAX_SHOWN_CONFIGS],
         "is_compared": any(item.evidence.jobs for item in shown.configs),
         "varied": varied(shown.configs),
@@ -99,10 +99,10 @@ def _changes(best: BestConfig) -> list[tuple[str, str, str]]:
     return [(name, readable_value(name, baseline.get(name)), readable_value(name, after[name])) for name in after]
 
 
-def place_of(study: ListedStudy) -> Place:
+def place_of(study: ListedStudy) -> ConfigUse:
     """Return where a study's best config is to be used."""
     key = study.key
-    return Place(
+    return ConfigUse(
         model=study.model_name,
         hardware=key.hardware,
         world_size=key.world_size,
@@ -111,15 +111,15 @@ def place_of(study: ListedStudy) -> Place:
     )
 
 
-def _pastes(study: ListedStudy, best: BestConfig) -> object:
+def _snippets(study: ListedStudy, best: BestConfig) -> object:
     """Return what can be pasted; a gain is named where it is confirmed, and nowhere else."""
     said = f"confirmed: {with_bounds(best.evidence)}" if best.is_confirmed else NO_PROMISE
-    return pastes(best.config, place_of(study), f"{name_of(study)}, {said}")
+    return snippets_of(best.config, place_of(study), f"{name_of(study)}, {said}")
 
 
-def medians(results: Sequence[StoredResult]) -> dict[Config, float]:
+def medians(results: Sequence[LedgerResult]) -> dict[Config, float]:
     """Return the median of each config's median step times."""
-    groups: dict[Config, list[StoredResult]] = {}
+    groups: dict[Config, list[LedgerResult]] = {}
     for result in results:
         if result.counts:
             groups.setdefault(result.config, []).append(result)

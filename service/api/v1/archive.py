@@ -58,10 +58,10 @@ async def import_everything(request: Request, state: StateDep, service: ServiceD
     body = await request.body()
     if body.count(b"\n") > values_max(len(body)):
         raise BodyTooLarge(f"the body has more than {values_max(len(body))} lines; an export has none that are empty")
-    return await state.work_on(body, partial(service.archive.take, _Lines(body)))
+    return await state.work_on(body, partial(service.archive.take, _BodyLines(body)))
 
 
-class _Lines:
+class _BodyLines:
     """The lines of a body, one at a time; they can be read again."""
 
     def __init__(self, body: bytes) -> None:

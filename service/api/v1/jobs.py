@@ -9,8 +9,8 @@ from ringtune import rest_models
 from ringtune.rest_models.fields import MAX_PAGE, UUID_PATTERN
 from ringtune.service.api.authorization import MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
-from ringtune.service.domain.jobs import Job, JobFacts
-from ringtune.service.domain.machines import Machine
+from ringtune.service.domain.jobs import JobReport, StudyJob
+from ringtune.service.domain.machines import MachineKind
 
 from .studies import NO_STUDY, StudyId
 
@@ -35,13 +35,13 @@ def list_jobs(study_id: StudyId, service: ServiceDep) -> rest_models.JobList:
     return rest_models.JobList(items=[to_job(job) for job in service.jobs.of_study(study_id, MAX_PAGE)])
 
 
-def to_facts(body: rest_models.JobFacts) -> JobFacts:
+def to_facts(body: rest_models.JobFacts) -> JobReport:
     """Return the domain's facts."""
-    machines = (Machine(**{**item.model_dump(), "gpus": tuple(item.gpus)}) for item in body.machines)
-    return JobFacts(**{**body.model_dump(), "tags": tuple(body.tags), "machines": tuple(machines)})
+    machines = (MachineKind(**{**item.model_dump(), "gpus": tuple(item.gpus)}) for item in body.machines)
+    return JobReport(**{**body.model_dump(), "tags": tuple(body.tags), "machines": tuple(machines)})
 
 
-def to_job(job: Job) -> rest_models.Job:
+def to_job(job: StudyJob) -> rest_models.Job:
     """Return the reply's job."""
     return rest_models.Job(
         job_id=job.job_id,

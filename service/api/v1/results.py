@@ -10,7 +10,7 @@ from ringtune import rest_models
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, MetricsDep, ServiceDep
 from ringtune.service.api.metrics import Metrics
-from ringtune.service.domain.values import Adoption, ReportedResult
+from ringtune.service.domain.values import PairedTestResult, ReportedResult
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 
 from .studies import NO_STUDY, StudyId
@@ -68,7 +68,7 @@ def to_result(body: rest_models.Result, token_id: str | None) -> ReportedResult:
         steps=body.steps,
         valid=body.valid,
         reason=None if body.reason is None else VoidReason(body.reason),
-        adoption=None if body.adoption is None else Adoption(**body.adoption.model_dump()),
+        adoption=None if body.adoption is None else PairedTestResult(**body.adoption.model_dump()),
         phase=Phase(body.phase),
         run_id=body.run_id,
         fencing_token=body.fencing_token,

@@ -11,7 +11,7 @@ from ringtune import rest_models
 from ringtune.rest_models.fields import MAX_PAGE, Fingerprint, Name, QueryParams, TargetName
 from ringtune.service.api.authorization import MAY_ADMINISTER, MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
-from ringtune.service.domain.values import Study, StudyFilter, StudyKey
+from ringtune.service.domain.values import ComparisonKey, StudyFilter, StudyRecord
 
 router = APIRouter(tags=["studies"], route_class=JsonRoute)
 StudyId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="Id of the study.")]
@@ -66,12 +66,12 @@ def delete_study(study_id: StudyId, service: ServiceDep) -> None:
     service.studies.delete(study_id)
 
 
-def to_key(key: rest_models.StudyKey) -> StudyKey:
+def to_key(key: rest_models.StudyKey) -> ComparisonKey:
     """Return the domain's key; the layout is sorted, as keys have it."""
-    return StudyKey(key.hardware, key.model, tuple(sorted(key.layout)), key.target, key.surface_version)
+    return ComparisonKey(key.hardware, key.model, tuple(sorted(key.layout)), key.target, key.surface_version)
 
 
-def to_study(study: Study) -> rest_models.Study:
+def to_study(study: StudyRecord) -> rest_models.Study:
     """Return the reply's study."""
     return rest_models.Study(
         id=study.study_id,

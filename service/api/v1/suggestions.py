@@ -10,7 +10,7 @@ from ringtune.rest_models.fields import LARGEST_INTEGER, UUID_PATTERN
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, MetricsDep, Responses, ServiceDep
 from ringtune.service.domain.suggestions import HeldLease
-from ringtune.service.domain.values import Suggestion
+from ringtune.service.domain.values import LeasedSuggestion
 
 from .studies import NO_STUDY, StudyId
 
@@ -73,7 +73,7 @@ def release(
     service.suggestions.release(HeldLease(study_id, trial_id, job_id, fencing_token, token_id))
 
 
-def to_suggestion(suggestion: Suggestion) -> rest_models.Suggestion:
+def to_suggestion(suggestion: LeasedSuggestion) -> rest_models.Suggestion:
     """Return the reply's suggestion."""
     return rest_models.Suggestion(
         trial_id=suggestion.trial_id,

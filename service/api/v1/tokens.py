@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from ringtune import rest_models
 from ringtune.service.api.authorization import MAY_ADMINISTER
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
-from ringtune.service.domain.values import Token
+from ringtune.service.domain.values import TokenGrant
 
 router = APIRouter(tags=["tokens"], route_class=JsonRoute)
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$", description="Id in the list of tokens.")]
@@ -52,7 +52,7 @@ def delete_results(token_id: TokenId, service: ServiceDep) -> rest_models.Delete
     return rest_models.DeletedResults(results=service.token_results.delete(token_id))
 
 
-def to_token(token: Token) -> rest_models.Token:
+def to_token(token: TokenGrant) -> rest_models.Token:
     """Return the reply's token."""
     return rest_models.Token(
         id=token.token_id,

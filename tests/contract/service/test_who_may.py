@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from ringtune.service.api.access import MAX_LOOKUPS, Callers
 from ringtune.service.api.authorization import declared_scopes
 from ringtune.service.domain import Service
-from ringtune.service.domain.values import Token
+from ringtune.service.domain.values import TokenGrant
 from ringtune.service.errors import Overloaded
 from ringtune.service.settings import ServiceSettings
 from ringtune.service.store import Database
@@ -213,7 +213,7 @@ def test_guesses_do_not_keep_out_who_is_known(tmp_path: Path, monkeypatch: pytes
     token, secret = service.tokens.create("job", ["read"])
     authenticate, clock, go_on = service.tokens.authenticate, [0.0], threading.Event()
 
-    def slow_for_strangers(asked: str) -> Token | None:
+    def slow_for_strangers(asked: str) -> TokenGrant | None:
         if asked != secret:
             go_on.wait(120)
         return authenticate(asked)

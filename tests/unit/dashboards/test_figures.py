@@ -15,7 +15,7 @@ from ringtune.dashboards.figures.gallery import figures_of
 from ringtune.dashboards.figures.speedups import Compared, step_times_figure
 from ringtune.tuner import VoidReason
 from ringtune.tuner.review import Analysis, RunReview, analyse, review_log
-from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.review.surrogate import SpeedUpInterval
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.review.logs import BAGUA, HOROVOD, horovod_logs, logged, reviewed
 
@@ -181,7 +181,7 @@ def test_step_times_have_bars_of_what_is_known_alone() -> None:
     items = [Compared("a", None, 10.0), Compared("b", None, 20.0)]
 
     known = step_times_figure(items)
-    found = step_times_figure([*items, Compared("c", Change(0.25, 0.2, 0.3), 10.0)])
+    found = step_times_figure([*items, Compared("c", SpeedUpInterval(0.25, 0.2, 0.3), 10.0)])
 
     assert known is not None
     assert found is not None

@@ -12,7 +12,7 @@ from ringtune.dashboards.grafana import Dashboard, dashboards
 from ringtune.dashboards.grafana.__main__ import main
 from ringtune.dashboards.grafana.dashboard import COLUMNS
 from ringtune.dashboards.grafana.service import MAX_CONNECTIONS, MAX_QUEUED_RESULTS
-from ringtune.service.domain.policy import Policy
+from ringtune.service.domain.policy import ServiceLimits
 from ringtune.service.store import database
 
 FOLDER = Path(__file__).resolve().parents[4] / "dashboards" / "grafana"
@@ -86,7 +86,7 @@ def test_the_limits_are_the_services_own() -> None:
     """Thresholds and alerts speak of the queue and the pool that the service has."""
     text = ALERTS.read_text(encoding="utf-8")
 
-    assert Policy().max_queued_results == MAX_QUEUED_RESULTS
+    assert ServiceLimits().max_queued_results == MAX_QUEUED_RESULTS
     assert database.MAX_CONNECTIONS == MAX_CONNECTIONS
     assert f"ringtune_queued_results > {round(0.8 * MAX_QUEUED_RESULTS)}\n" in text
     assert f"ringtune_database_connections >= {MAX_CONNECTIONS}\n" in text

@@ -3,14 +3,14 @@
 
 from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import BestConfig, ListedStudy
-from ringtune.service.domain.values import StudyKey
+from ringtune.service.domain.values import ComparisonKey
 from ringtune.tuner import default_config
 
 EVIDENCE = Evidence(trials=9, jobs=2, speedup=0.125, ci_low=0.05, ci_high=0.2, age_s=3.0)
 BEST = BestConfig(default_config(), EVIDENCE, is_confirmed=True, is_promising=True)
 STUDY = ListedStudy(
     study_id="0" * 32,
-    key=StudyKey("a" * 64, "b" * 64, (2, 4)),
+    key=ComparisonKey("a" * 64, "b" * 64, (2, 4)),
     model_name="resnet50",
     hardware_name=None,
     machines=None,

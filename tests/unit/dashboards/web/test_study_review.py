@@ -8,20 +8,20 @@ import pytest
 from ringtune.dashboards.web.study_jobs import job_rows, leading_job
 from ringtune.dashboards.web.study_review import MAX_KEPT, StudyReviews, review_of
 from ringtune.dashboards.web.tables import Row, csv_reply
-from ringtune.service.domain.jobs import Job, State
-from ringtune.service.domain.overview import ShownStudy, StoredResult
-from ringtune.service.domain.values import Adoption
+from ringtune.service.domain.jobs import State, StudyJob
+from ringtune.service.domain.overview import LedgerResult, ShownStudy
+from ringtune.service.domain.values import PairedTestResult
 from ringtune.tuner import Config, SearchSpace, default_config
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 from tests.unit.dashboards.web.studies import BEST, STUDY
 
 FAST = default_config().replace({"cycle_ms": 0.3})
-TEST = Adoption(0.3, 0.2, 0.4, 6)
+TEST = PairedTestResult(0.3, 0.2, 0.4, 6)
 
 
-def result(number: int, config: Config, median_ms: float, phase: str = "search") -> StoredResult:
+def result(number: int, config: Config, median_ms: float, phase: str = "search") -> LedgerResult:
     """Return a result that counts."""
-    return StoredResult(
+    return LedgerResult(
         number=number,
         trial_id=f"t{number}",
         job_id=f"job {number % 2}",
@@ -44,19 +44,19 @@ def result(number: int, config: Config, median_ms: float, phase: str = "search")
     )
 
 
-def job(number: int = 0, state: State = "adopted", test: Adoption | None = TEST) -> Job:
+def job(number: int = 0, state: State = "adopted", test: PairedTestResult | None = TEST) -> StudyJob:
     """Return a job, by default one that adopted the faster config."""
-    return Job(f"job {number}", state, None, None, (), None, 8, 60.0, 5.0, 180.0, test, FAST if test else None)
+    return StudyJob(f"job {number}", state, None, None, (), None, 8, 60.0, 5.0, 180.0, test, FAST if test else None)
 
 
-def shown(*results: StoredResult, jobs: tuple[Job, ...] = ()) -> ShownStudy:
+def shown(*results: LedgerResult, jobs: tuple[StudyJob, ...] = ()) -> ShownStudy:
     """Return a study with these results."""
     space = SearchSpace(ENGINE_PARAMETERS, {}).to_json()
     study = replace(STUDY, best=replace(BEST, config=FAST))
     return ShownStudy(study, space, None, 0, results, len(results), (), jobs, ())
 
 
-def windows() -> list[StoredResult]:
+def windows() -> list[LedgerResult]:
     """Return windows of two jobs by turns, under the default and under a faster config."""
     baseline = [result(number, default_config(), 20.0 + 0.1 * number, "baseline") for number in range(1, 9)]
     return [*baseline, *(result(number, FAST, 15.0 + 0.1 * number) for number in range(9, 17))]
@@ -142,7 +142,9 @@ def test_the_job_that_has_most_to_say_leads() -> None:
         ("lost", None, "crashed or lost", "silent for 5 seconds without a decision; 3 minutes"),
     ],
 )
-def test_a_job_s_state_is_said_with_its_reason(state: State, test: Adoption | None, label: str, words: str) -> None:
+def test_a_job_s_state_is_said_with_its_reason(
+    state: State, test: PairedTestResult | None, label: str, words: str
+) -> None:
     """A gain is told of an adopted config alone."""
     (row,) = job_rows(shown(*windows(), jobs=(job(0, state, test),)))
 

@@ -8,24 +8,30 @@ from dataclasses import replace
 
 from ringtune.rest_models import StoredResult
 from ringtune.service.domain import Service
-from ringtune.service.domain.jobs import JobFacts
-from ringtune.service.domain.machines import Machine
-from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Study, StudyKey
+from ringtune.service.domain.jobs import JobReport
+from ringtune.service.domain.machines import MachineKind
+from ringtune.service.domain.values import (
+    ComparisonKey,
+    PairedTestResult,
+    RecommendationQuery,
+    ReportedResult,
+    StudyRecord,
+)
 from ringtune.tuner import Config, Phase, StepTimes, default_config, search_space
 
 HARDWARE, MODEL = "a" * 64, "b" * 64
 GRADIENT_BYTES = (4_000_000,) * 10
 STEP_BYTES = sum(GRADIENT_BYTES)
-KEY = StudyKey(HARDWARE, MODEL, (2,))
+KEY = ComparisonKey(HARDWARE, MODEL, (2,))
 QUERY = RecommendationQuery(hardware=HARDWARE, world_size=2, local_size=2, model=MODEL)
 DEFAULT = default_config()
 BETTER = DEFAULT.replace({"fusion_bytes": 8 << 20})
-MACHINE = Machine(hosts=2, cpu_model="EPYC", cores=64, gpus=("A100",), link_kind="tcp", link_bits_per_s=10**10)
-FACTS = JobFacts("keeping_default", "keeping default: no gain", "räsnet", ("a", "b"), "9fceb02", "Rack 7", (MACHINE,))
+MACHINE = MachineKind(hosts=2, cpu_model="EPYC", cores=64, gpus=("A100",), link_kind="tcp", link_bits_per_s=10**10)
+FACTS = JobReport("keeping_default", "keeping default: no gain", "räsnet", ("a", "b"), "9fceb02", "Rack 7", (MACHINE,))
 OTHER = DEFAULT.replace({"fusion_bytes": 4 << 20})
 
 
-def study_of(service: Service, key: StudyKey = KEY, name: str | None = "resnet50") -> Study:
+def study_of(service: Service, key: ComparisonKey = KEY, name: str | None = "resnet50") -> StudyRecord:
     """Return the study of a key, with the engine's search space."""
     space = search_space({}, DEFAULT).to_json()
     return service.studies.find_or_create(key, space_json=space, model_name=name, gradient_bytes=GRADIENT_BYTES)
@@ -42,7 +48,7 @@ def result(
     step_ms: float = 100.0,
     *,
     phase: Phase = Phase.SEARCH,
-    adoption: Adoption | None = None,
+    adoption: PairedTestResult | None = None,
     fencing_token: int | None = None,
     token_id: str | None = None,
 ) -> ReportedResult:
@@ -66,26 +72,26 @@ def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -
         return pool.submit(asyncio.run, service.ledger.tell(study_id, trial_id, told)).result()
 
 
-def paired(speedup: float, half_width: float = 0.01) -> Adoption:
+def paired(speedup: float, half_width: float = 0.01) -> PairedTestResult:
     """Return a paired test's result: a speed-up with its 90 % interval, of the given width to either side."""
-    return Adoption(speedup, speedup - half_width, speedup + half_width, 8, 0.9)
+    return PairedTestResult(speedup, speedup - half_width, speedup + half_width, 8, 0.9)
 
 
-def look(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:
+def look(service: Service, study: StudyRecord, job_id: str, config: Config, step_ms: float) -> None:
     """Report two windows of a config, each between two of the job's baseline of 100 ms; no paired test."""
     baseline, window = result(job_id, phase=Phase.BASELINE), result(job_id, config, step_ms)
     told = (baseline, window, baseline, window, baseline)
     service.ledger.tell_batch(study.study_id, [(new_id(), item) for item in told])
 
 
-def measure(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:
+def measure(service: Service, study: StudyRecord, job_id: str, config: Config, step_ms: float) -> None:
     """Report the results of `look`, and the paired test of the config that follows from it."""
     look(service, study, job_id, config, step_ms)
     test = paired(100.0 / step_ms - 1.0)
     tell(service, study.study_id, new_id(), result(job_id, config, step_ms, phase=Phase.ADOPTION, adoption=test))
 
 
-def adopt(service: Service, study: Study, token_id: str | None, config: Config, speedup: float) -> str:
+def adopt(service: Service, study: StudyRecord, token_id: str | None, config: Config, speedup: float) -> str:
     """Report a new job's baseline and its paired test of a config, with a token; returns the job's id."""
     job_id = new_id()
     tested = result(job_id, config, 100.0 / (1.0 + speedup), phase=Phase.ADOPTION, adoption=paired(speedup))

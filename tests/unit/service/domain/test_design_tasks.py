@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from ringtune.service.domain.canonical import canonical
-from ringtune.service.domain.design_tasks import trials
+from ringtune.service.domain.design_tasks import default_in, trials
 from ringtune.service.domain.design_worker import suggest
 from ringtune.service.store.rows import ReportRow
 from ringtune.service.store.summary_rows import JobSummary
-from ringtune.tuner import Config, SearchSpace, search_space
+from ringtune.tuner import Config, SearchSpace, default_config, search_space, tunable_names
 from tests.unit.service.domain.reported import BETTER, DEFAULT, GRADIENT_BYTES, OTHER
 from tests.unit.service.domain.rows import report_row
 
@@ -43,7 +43,7 @@ def task(rows: list[ReportRow], pending: list[Config], count: int, sizes: tuple[
         "designer": "gp",
         "seed": 3,
         "space": SPACE.to_json(),
-        "trials": trials(rows, [], SPACE),
+        "trials": trials(rows, [], DEFAULT),
         "pending": [config.to_json() for config in pending],
         "count": count,
         "gradient_bytes": list(sizes),
@@ -60,7 +60,7 @@ def test_jobs_are_made_comparable_by_their_baselines() -> None:
         ledger_row("unknown", OTHER, 70.0),
     ]
 
-    found = trials(rows, [baseline_row("slow", 200.0), baseline_row("fast", 100.0)], SPACE)
+    found = trials(rows, [baseline_row("slow", 200.0), baseline_row("fast", 100.0)], DEFAULT)
 
     assert [DEFAULT, BETTER, OTHER] == [trial["config"] for trial in found]
     medians = [[round(sample[0], 6) for sample in trial["samples"]] for trial in found]
@@ -72,17 +72,24 @@ def test_a_job_with_another_baseline_is_not_scaled_by_it() -> None:
     rows = [ledger_row("alike", BETTER, 80.0), ledger_row("other", OTHER, 90.0)]
     baselines = [baseline_row("alike", 100.0), baseline_row("same", 100.0), baseline_row("other", 200.0, OTHER)]
 
-    found = trials(rows, baselines, SPACE)
+    found = trials(rows, baselines, DEFAULT)
 
     assert [[], [80.0], [90.0]] == [[round(sample[0], 6) for sample in trial["samples"]] for trial in found]
 
 
 def test_without_any_result_the_default_is_the_baseline() -> None:
     """The designer gets a first trial without samples."""
-    fixed = SearchSpace(SPACE.parameters, {**SPACE.fixed, "response_cache": False})
+    assert [{"config": DEFAULT.to_json(), "samples": []}] == trials([], [], DEFAULT)
 
-    assert [{"config": DEFAULT.to_json(), "samples": []}] == trials([], [], SPACE)
-    assert [False] == [trial["config"]["response_cache"] for trial in trials([], [], fixed)]
+
+def test_the_baseline_is_the_layouts_default_where_the_space_has_it() -> None:
+    """Else it is the space's own."""
+    fixed = SearchSpace(SPACE.parameters, {**SPACE.fixed, "response_cache": False})
+    between_hosts = search_space({}, default_config((2, 2)), tuned=tunable_names((2, 2), has_allgathers=False))
+
+    assert DEFAULT == default_in(SPACE, (2,))
+    assert default_in(between_hosts, (2, 2))["hierarchical_allreduce"]
+    assert not default_in(fixed, (2,))["response_cache"]
 
 
 @pytest.mark.parametrize("sizes", [(), GRADIENT_BYTES])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.service.domain.plausibility import check, suspicion
-from ringtune.service.domain.values import Adoption
+from ringtune.service.domain.values import PairedTestResult
 from ringtune.service.errors import ImplausibleResult
 from ringtune.tuner import StepTimes, VoidReason
 from tests.unit.service.domain.reported import result
@@ -35,19 +35,19 @@ IMPOSSIBLE: tuple[dict[str, Any], ...] = (
     {"steps": 2**63},
     {"valid": False},
     {"reason": VoidReason.PAUSE},
-    {"adoption": Adoption(NAN, 0.0, 0.1, 5)},
-    {"adoption": Adoption(0.1, 0.2, 0.3, 5)},
-    {"adoption": Adoption(0.1, -1.0, 0.3, 5)},
-    {"adoption": Adoption(0.1, 0.0, 0.3, 1)},
+    {"adoption": PairedTestResult(NAN, 0.0, 0.1, 5)},
+    {"adoption": PairedTestResult(0.1, 0.2, 0.3, 5)},
+    {"adoption": PairedTestResult(0.1, -1.0, 0.3, 5)},
+    {"adoption": PairedTestResult(0.1, 0.0, 0.3, 1)},
 )
 UNLIKELY: tuple[dict[str, Any], ...] = (
     {"score_bytes_per_s": 1e15},
     {"step_ms": StepTimes(4e6, 0.0, 4e6)},
     {"step_ms": StepTimes(1e-4, 0.0, 1e-4)},
-    {"adoption": Adoption(4.1, 4.0, 4.2, 5)},
-    {"adoption": Adoption(-0.9, -0.91, -0.89, 5)},
-    {"adoption": Adoption(0.1, -0.9999999999999999, 0.2, 5)},
-    {"adoption": Adoption(0.1, 0.0, 1e300, 5)},
+    {"adoption": PairedTestResult(4.1, 4.0, 4.2, 5)},
+    {"adoption": PairedTestResult(-0.9, -0.91, -0.89, 5)},
+    {"adoption": PairedTestResult(0.1, -0.9999999999999999, 0.2, 5)},
+    {"adoption": PairedTestResult(0.1, 0.0, 1e300, 5)},
 )
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ringtune.service.places import Limits, Phase, Places, Reason
+from ringtune.service.open_connections import Awaited, ConnectionLimits, OpenConnections, Reason
 
-LIMITS = Limits(connections_max=16, head_s=10.0, idle_s=30.0, unread_s=60.0)
+LIMITS = ConnectionLimits(connections_max=16, head_s=10.0, idle_s=30.0, unread_s=60.0)
 STRANGERS_MAX = 12
 KNOWN_MAX = 15
 
@@ -41,12 +41,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def places(clock: Clock) -> Places:
+def places(clock: Clock) -> OpenConnections:
     """Return sixteen places."""
-    return Places(LIMITS, clock)
+    return OpenConnections(LIMITS, clock)
 
 
-def admitted(places: Places, count: int, phase: Phase = Phase.HEAD, *, is_known: bool = False) -> list[Link]:
+def admitted(
+    places: OpenConnections, count: int, phase: Awaited = Awaited.HEAD, *, is_known: bool = False
+) -> list[Link]:
     """Return so many new connections that wait for something."""
     links = [Link(str(number)) for number in range(count)]
     for link in links:
@@ -62,9 +64,9 @@ def closed_of(links: list[Link]) -> list[str]:
     return [link.name for link in links if link.closed]
 
 
-def test_the_oldest_without_a_head_goes_first(places: Places) -> None:
+def test_the_oldest_without_a_head_goes_first(places: OpenConnections) -> None:
     """Before those that are idle, which came earlier, and those at work."""
-    working, idle = admitted(places, 4, Phase.WORK), admitted(places, 4, Phase.IDLE)
+    working, idle = admitted(places, 4, Awaited.WORK), admitted(places, 4, Awaited.IDLE)
     headless = admitted(places, STRANGERS_MAX - 8)
 
     newcomers = admitted(places, 2)
@@ -75,18 +77,18 @@ def test_the_oldest_without_a_head_goes_first(places: Places) -> None:
     assert STRANGERS_MAX == len(places) == places.strangers
 
 
-def test_strangers_at_work_make_room_when_there_are_no_others(places: Places) -> None:
+def test_strangers_at_work_make_room_when_there_are_no_others(places: OpenConnections) -> None:
     """Slow bodies without a token keep no health check out."""
-    working = admitted(places, STRANGERS_MAX, Phase.WORK)
+    working = admitted(places, STRANGERS_MAX, Awaited.WORK)
 
     admitted(places, 1)
 
     assert ["0"] == closed_of(working)
 
 
-def test_strangers_never_take_what_is_kept_for_the_known(places: Places) -> None:
+def test_strangers_never_take_what_is_kept_for_the_known(places: OpenConnections) -> None:
     """However many come, those with a token stay, at work or idle."""
-    known = admitted(places, 2, Phase.IDLE, is_known=True) + admitted(places, 2, Phase.WORK, is_known=True)
+    known = admitted(places, 2, Awaited.IDLE, is_known=True) + admitted(places, 2, Awaited.WORK, is_known=True)
 
     admitted(places, 100)
 
@@ -94,40 +96,40 @@ def test_strangers_never_take_what_is_kept_for_the_known(places: Places) -> None
     assert (4, STRANGERS_MAX) == (places.known, places.strangers)
 
 
-def test_a_newcomer_replaces_a_known_connection_that_is_idle(places: Places) -> None:
+def test_a_newcomer_replaces_a_known_connection_that_is_idle(places: OpenConnections) -> None:
     """The known never hold all places: there is one left for a health check."""
-    known = admitted(places, KNOWN_MAX, Phase.IDLE, is_known=True)
-    admitted(places, 1, Phase.WORK)
+    known = admitted(places, KNOWN_MAX, Awaited.IDLE, is_known=True)
+    admitted(places, 1, Awaited.WORK)
 
-    newcomer = admitted(places, 1, Phase.WORK)
+    newcomer = admitted(places, 1, Awaited.WORK)
 
     assert ["0"] == closed_of(known)
     assert [] == closed_of(newcomer)
     assert 16 == len(places)
 
 
-def test_only_so_many_can_be_known(places: Places) -> None:
+def test_only_so_many_can_be_known(places: OpenConnections) -> None:
     """One more replaces one that is idle; while all are at work there is no place."""
-    known = admitted(places, KNOWN_MAX, Phase.WORK, is_known=True)
-    (late,) = admitted(places, 1, Phase.WORK)
+    known = admitted(places, KNOWN_MAX, Awaited.WORK, is_known=True)
+    (late,) = admitted(places, 1, Awaited.WORK)
 
     assert not places.recognise(late)
-    places.wait_for(known[3], Phase.IDLE)
+    places.wait_for(known[3], Awaited.IDLE)
     assert places.recognise(late)
 
     assert ["3"] == closed_of(known)
     assert KNOWN_MAX == places.known
 
 
-def test_what_takes_too_long_is_closed(places: Places, clock: Clock) -> None:
+def test_what_takes_too_long_is_closed(places: OpenConnections, clock: Clock) -> None:
     """A head, whose time does not begin anew with every byte; idleness; a reply that nobody reads; never work."""
-    (head,), (idle,), (work,) = (admitted(places, 1, phase) for phase in (Phase.HEAD, Phase.IDLE, Phase.WORK))
-    (unread,) = admitted(places, 1, Phase.WORK)
+    (head,), (idle,), (work,) = (admitted(places, 1, phase) for phase in (Awaited.HEAD, Awaited.IDLE, Awaited.WORK))
+    (unread,) = admitted(places, 1, Awaited.WORK)
     places.note_unread(unread, is_unread=True)
     closed_at: dict[str, float] = {}
     for now_s in (9.0, 10.0, 29.0, 30.0, 59.0, 60.0, 1000.0):
         clock.now_s = now_s
-        places.wait_for(head, Phase.HEAD)
+        places.wait_for(head, Awaited.HEAD)
         places.close_overdue()
         for link in (head, idle, work, unread):
             for reason in link.closed:
@@ -138,24 +140,24 @@ def test_what_takes_too_long_is_closed(places: Places, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("is_known", [False, True], ids=["stranger", "known"])
-def test_another_request_begins_the_time_anew(places: Places, clock: Clock, *, is_known: bool) -> None:
+def test_another_request_begins_the_time_anew(places: OpenConnections, clock: Clock, *, is_known: bool) -> None:
     """An idle connection on which something was answered, or refused, stays as long again."""
-    (link,) = admitted(places, 1, Phase.IDLE, is_known=is_known)
+    (link,) = admitted(places, 1, Awaited.IDLE, is_known=is_known)
     clock.now_s = 29.0
-    places.wait_for(link, Phase.IDLE)
+    places.wait_for(link, Awaited.IDLE)
     clock.now_s = 58.0
     places.close_overdue()
 
     assert not link.closed
 
 
-def test_a_connection_that_ended_leaves_nothing(places: Places, clock: Clock) -> None:
+def test_a_connection_that_ended_leaves_nothing(places: OpenConnections, clock: Clock) -> None:
     """A connection's second end, or a late report about it, changes nothing."""
-    (link,) = admitted(places, 1, Phase.WORK, is_known=True)
+    (link,) = admitted(places, 1, Awaited.WORK, is_known=True)
     places.note_unread(link, is_unread=True)
     places.remove(link)
     places.remove(link)
-    places.wait_for(link, Phase.IDLE)
+    places.wait_for(link, Awaited.IDLE)
     places.note_unread(link, is_unread=True)
 
     assert places.recognise(link)

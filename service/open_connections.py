@@ -19,7 +19,7 @@ NEWCOMERS_SHARE = 16
 """One place in so many is never held by known connections."""
 
 
-class Phase(Enum):
+class Awaited(Enum):
     """The event that a connection is waiting for."""
 
     HEAD = "head"
@@ -52,7 +52,7 @@ class Closable(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """Bounds on connections.
 
     Attributes:
@@ -80,20 +80,20 @@ class Limits:
 
 @dataclass
 class _Place:
-    phase: Phase
+    phase: Awaited
     is_known: bool = False
 
 
-class Places:
+class OpenConnections:
     """The open connections in the order in which each began to wait; used from the event loop alone."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: ConnectionLimits, clock: Callable[[], float]) -> None:
         """Begin without connections; `clock` is in seconds."""
         self.limits = limits
         self._clock = clock
         self._places: dict[Closable, _Place] = {}
-        self._known_queues = {phase: OrderedDict[Closable, float]() for phase in Phase}
-        self._stranger_queues = {phase: OrderedDict[Closable, float]() for phase in Phase}
+        self._known_queues = {phase: OrderedDict[Closable, float]() for phase in Awaited}
+        self._stranger_queues = {phase: OrderedDict[Closable, float]() for phase in Awaited}
         self._unread = OrderedDict[Closable, float]()
 
     def __len__(self) -> int:
@@ -114,12 +114,17 @@ class Places:
         """Give a newcomer a place; who has to make room for it is closed."""
         strangers, known = self._stranger_queues, self._known_queues
         if self.strangers >= self.limits.strangers_max:
-            self._displace((strangers[Phase.HEAD], strangers[Phase.IDLE], strangers[Phase.WORK]))
+            self._displace((strangers[Awaited.HEAD], strangers[Awaited.IDLE], strangers[Awaited.WORK]))
         elif len(self) >= self.limits.connections_max:
-            in_order = (strangers[Phase.HEAD], strangers[Phase.IDLE], known[Phase.HEAD], known[Phase.IDLE])
-            self._displace((*in_order, strangers[Phase.WORK]))
-        self._places[connection] = _Place(Phase.HEAD)
-        strangers[Phase.HEAD][connection] = self._clock()
+            in_order = (
+                strangers[Awaited.HEAD],
+                strangers[Awaited.IDLE],
+                known[Awaited.HEAD],
+                known[Awaited.IDLE],
+            )
+            self._displace((*in_order, strangers[Awaited.WORK]))
+        self._places[connection] = _Place(Awaited.HEAD)
+        strangers[Awaited.HEAD][connection] = self._clock()
 
     def recognise(self, connection: Closable) -> bool:
         """Make a connection known; False if so many known ones are at work that it cannot be."""
@@ -133,10 +138,10 @@ class Places:
         self._queue(place)[connection] = since_s
         return True
 
-    def wait_for(self, connection: Closable, phase: Phase) -> None:
+    def wait_for(self, connection: Closable, phase: Awaited) -> None:
         """Note what a connection waits for from now on; its time begins anew unless it waits for its head already."""
         place = self._places.get(connection)
-        if place is None or place.phase is phase is Phase.HEAD:
+        if place is None or place.phase is phase is Awaited.HEAD:
             return
         del self._queue(place)[connection]
         place.phase = phase
@@ -158,17 +163,17 @@ class Places:
     def displace_stranger(self) -> bool:
         """Close the stranger that is the first to go; False if there is none."""
         queues = self._stranger_queues
-        return self._displace((queues[Phase.HEAD], queues[Phase.IDLE], queues[Phase.WORK]))
+        return self._displace((queues[Awaited.HEAD], queues[Awaited.IDLE], queues[Awaited.WORK]))
 
     def displace_known(self) -> bool:
         """Close the known connection that has been idle the longest; False if there is none."""
-        return self._displace((self._known_queues[Phase.HEAD], self._known_queues[Phase.IDLE]))
+        return self._displace((self._known_queues[Awaited.HEAD], self._known_queues[Awaited.IDLE]))
 
     def close_overdue(self) -> None:
         """Close every connection that has waited for too long."""
         for queues in (self._stranger_queues, self._known_queues):
-            self._close_older(queues[Phase.HEAD], self.limits.head_s, Reason.HEAD_TIMEOUT)
-            self._close_older(queues[Phase.IDLE], self.limits.idle_s, Reason.IDLE)
+            self._close_older(queues[Awaited.HEAD], self.limits.head_s, Reason.HEAD_TIMEOUT)
+            self._close_older(queues[Awaited.IDLE], self.limits.idle_s, Reason.IDLE)
         self._close_older(self._unread, self.limits.unread_s, Reason.UNREAD)
 
     def _close_older(self, queue: OrderedDict[Closable, float], limit_s: float, reason: Reason) -> None:

@@ -8,13 +8,13 @@ import subprocess
 
 import pytest
 
-from ringtune.dashboards.web.pastes import Place, pastes
+from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
 from ringtune.launch_tuning.engines import find_engine
 from ringtune.settings import Settings
 from ringtune.tuner import Config, Value, default_config
 from tests.unit.dashboards.hostile import VECTORS
 
-PLACE = Place(model="resnet50", hardware="a" * 64, world_size=8, local_size=4, target="ringtune")
+PLACE = ConfigUse(model="resnet50", hardware="a" * 64, world_size=8, local_size=4, target="ringtune")
 
 
 def sourced(script: str) -> dict[str, str]:
@@ -29,23 +29,23 @@ def test_the_exports_set_every_knob_as_recommended() -> None:
     """The exports have the same values when the engine's own settings read them."""
     config = default_config().replace({"cycle_ms": 0.3297, "fusion_bytes": 4325376, "response_cache": False})
 
-    variables = sourced(pastes(config, PLACE, "measured")[0].text)
+    variables = sourced(snippets_of(config, PLACE, "measured")[0].text)
 
     assert config == Config(Settings.from_environment(variables).fixed)
 
 
 def test_the_json_is_the_config() -> None:
     """Whole."""
-    assert default_config().to_json() == json.loads(pastes(default_config(), PLACE, "")[1].text)
+    assert default_config().to_json() == json.loads(snippets_of(default_config(), PLACE, "")[1].text)
 
 
 def test_hostile_texts_stay_words() -> None:
     """Hostile texts stay words as comments, names and values; a parameter that the engine lacks is left out."""
     for text in (*VECTORS, "$(exit 3)", "`exit 3`", "; exit 3", "\nexit 3", "\r\nexit 3", "'; exit 3; '"):
         config = Config({**default_config(), "allreduce_algorithm": text, "PATH": "/nowhere"})
-        place = Place(text, None, 2, 2, "ringtune")
+        place = ConfigUse(text, None, 2, 2, "ringtune")
 
-        exports, _, command = pastes(config, place, text)
+        exports, _, command = snippets_of(config, place, text)
 
         variables = sourced(exports.text.replace("\ud800", "?"))
         assert text.replace("\ud800", "?") == variables["RINGTUNE_ALLREDUCE_ALGORITHM"]
@@ -60,8 +60,8 @@ def test_another_engine_s_config_is_exported_in_its_words() -> None:
     ruled: dict[str, Value] = {"small_algorithm": "ring", "segment_bytes": 65536, "yield_when_idle": "on"}
     openmpi = find_engine("openmpi").baseline().replace(ruled)
 
-    exported = pastes(horovod, Place("m", None, 2, 2, "horovod"), "measured")
-    by_rules = pastes(openmpi, Place("m", None, 2, 2, "openmpi"), "")
+    exported = snippets_of(horovod, ConfigUse("m", None, 2, 2, "horovod"), "measured")
+    by_rules = snippets_of(openmpi, ConfigUse("m", None, 2, 2, "openmpi"), "")
 
     variables = {name: value for name, value in sourced(exported[0].text).items() if name.startswith("HOROVOD_")}
     assert {
@@ -79,13 +79,15 @@ def test_what_another_engine_does_not_know_is_not_exported(text: str) -> None:
     """A report may say anything."""
     config = Config({**find_engine("horovod").baseline(), "hierarchical_allreduce": text})
 
-    assert ["JSON", "Command"] == [paste.title for paste in pastes(config, Place("m", None, 2, 2, "horovod"), "")]
+    assert ["JSON", "Command"] == [
+        paste.title for paste in snippets_of(config, ConfigUse("m", None, 2, 2, "horovod"), "")
+    ]
 
 
 def test_what_is_no_config_of_an_engine_is_not_exported() -> None:
     """A config without settings has no export, and an engine without variables offers none."""
-    other = pastes(Config({"bucket_cap_mb": 25}), Place("m", None, 2, 2, "torch-ddp"), "")
-    nothing = pastes(Config({}), Place("m", None, 2, 2, "openmpi"), "")
+    other = snippets_of(Config({"bucket_cap_mb": 25}), ConfigUse("m", None, 2, 2, "torch-ddp"), "")
+    nothing = snippets_of(Config({}), ConfigUse("m", None, 2, 2, "openmpi"), "")
 
     assert ["JSON", "Command"] == [paste.title for paste in other]
     assert other[1].text.endswith("--target torch-ddp --format table")

@@ -18,7 +18,7 @@ from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 
 
 @dataclass(frozen=True)
-class Paste:
+class Snippet:
     """Something to paste: what it is for, what is to be known, and the text."""
 
     title: str
@@ -27,7 +27,7 @@ class Paste:
 
 
 @dataclass(frozen=True)
-class Place:
+class ConfigUse:
     """The use of a config, as `ringtune recommend` asks for it."""
 
     model: str | None
@@ -37,16 +37,16 @@ class Place:
     target: str
 
 
-def pastes(config: Config, place: Place, comment: str) -> tuple[Paste, ...]:
+def snippets_of(config: Config, use: ConfigUse, comment: str) -> tuple[Snippet, ...]:
     """Return what can be pasted for a config; `comment` says what it rests on."""
     found = []
-    variables = _variables(config, place.target)
+    variables = _variables(config, use.target)
     if variables:
-        found.append(Paste("Environment", _note(config, place.target), _exports(variables, comment)))
+        found.append(Snippet("Environment", _note(config, use.target), _exports(variables, comment)))
     if config:
         text = json.dumps(config.to_json(), indent=2, sort_keys=True)
-        found.append(Paste("JSON", "The config as the API has it.", text))
-    return (*found, Paste("Command", "Asks again, so that a newer answer is found.", _command(place)))
+        found.append(Snippet("JSON", "The config as the API has it.", text))
+    return (*found, Snippet("Command", "Asks again, so that a newer answer is found.", _command(use)))
 
 
 def _variables(config: Config, target: str) -> dict[str, str]:
@@ -77,14 +77,14 @@ def _exports(variables: Mapping[str, str], comment: str) -> str:
     return "\n".join([f"# {_one_line(comment)}", *lines])
 
 
-def _command(place: Place) -> str:
+def _command(use: ConfigUse) -> str:
     options = {
-        "--model": place.model,
-        "--hardware": place.hardware,
-        "--world-size": str(place.world_size),
-        "--local-size": str(place.local_size),
-        "--target": place.target,
-        "--format": "env" if place.target in (RINGTUNE, *engine_names()) else "table",
+        "--model": use.model,
+        "--hardware": use.hardware,
+        "--world-size": str(use.world_size),
+        "--local-size": str(use.local_size),
+        "--target": use.target,
+        "--format": "env" if use.target in (RINGTUNE, *engine_names()) else "table",
     }
     words = [word for name, value in options.items() if value is not None for word in (name, value)]
     return shlex.join(["ringtune", "recommend", *words])

@@ -4,8 +4,8 @@
 Start it by `python -m benchmarks.tuner.adoption_error` (five minutes). No engine runs: windows are drawn at random.
 Their steps scatter by `--step-std`, and beyond that windows differ by `--window-std`. With `--replay` they are
 windows of the baseline of recorded surfaces and public tables, some of which scatter by more than others. The
-baseline has `--baselines` windows before the test, as a search under a budget of steps leaves it. Each cell is the
-share of tests that adopt: first of challengers that gain nothing, then of those that gain `--gain`.
+baseline has `--baselines` windows before the test: three as in the policy, or fewer under a budget of few steps. Each
+cell is the share of tests that adopt: first of challengers that gain nothing, then of those that gain `--gain`.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def parse_arguments() -> argparse.Namespace:
         default=[0.003, 0.008, 0.02, 0.03],
         help="standard deviations of ln(step time) between windows, beyond their steps' scatter",
     )
-    parser.add_argument("--baselines", type=int, nargs="+", default=[2, 3, 5], help="baseline windows before the test")
+    parser.add_argument("--baselines", type=int, nargs="+", default=[1, 2, 3], help="baseline windows before the test")
     parser.add_argument(
         "--pairs", type=pair_limit, nargs="+", default=[2, 3, 5, 12], help=f"most pairs, ascending; from {LEAST_PAIRS}"
     )

@@ -27,7 +27,12 @@ def launched(ranks: int, program: str, arguments: Sequence[str], variables: Mapp
     environ = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     command = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output"]
     command += [sys.executable, "-m", program, *arguments]
-    plain = {"AUTOTUNE_CACHE": "0", "OMP_NUM_THREADS": "1", "RINGTUNE_ALGORITHM_TABLE": "default"}
+    plain = {
+        "AUTOTUNE_CACHE": "0",
+        "AUTOTUNE_LOCK": "0",
+        "OMP_NUM_THREADS": "1",
+        "RINGTUNE_ALGORITHM_TABLE": "default",
+    }
     finished = subprocess.run(
         command,
         env={**environ, **plain, **variables},

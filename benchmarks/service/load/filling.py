@@ -16,10 +16,10 @@ import numpy as np
 from sqlalchemy import Connection, insert
 
 from ringtune.service.domain.canonical import canonical, digest
-from ringtune.service.domain.policy import Policy
+from ringtune.service.domain.policy import ServiceLimits
 from ringtune.service.domain.studies import digest_of
-from ringtune.service.domain.summing import rebuild
-from ringtune.service.domain.values import StudyKey
+from ringtune.service.domain.summary_updates import rebuild
+from ringtune.service.domain.values import ComparisonKey
 from ringtune.service.store import Database, migrate, reports, studies
 from ringtune.service.store import tables as t
 from ringtune.tuner import ENGINE_PARAMETERS, Config, SearchSpace, default_config
@@ -48,7 +48,7 @@ class Known:
     """
 
     study_id: str
-    key: StudyKey
+    key: ComparisonKey
 
     @property
     def query(self) -> str:
@@ -56,7 +56,7 @@ class Known:
         return query_of(self.key)
 
 
-def query_of(key: StudyKey) -> str:
+def query_of(key: ComparisonKey) -> str:
     """Return the query string that asks for a key's recommendation."""
     ranks = {"world_size": key.world_size, "local_size": key.layout[-1]}
     return urlencode({"model_fingerprint": key.model, "hardware": key.hardware, **ranks})
@@ -69,7 +69,7 @@ def known_studies(trials: int) -> list[Known]:
     for number in range(max(trials // TRIALS_PER_STUDY, 1)):
         place, layout = divmod(number, len(layouts))
         model, hardware = divmod(place, HARDWARE_KINDS)
-        key = StudyKey(_fingerprint("hardware", hardware), _fingerprint("model", model), layouts[layout])
+        key = ComparisonKey(_fingerprint("hardware", hardware), _fingerprint("model", model), layouts[layout])
         found.append(Known(uuid.UUID(int=number + 1).hex, key))
     return found
 
@@ -131,7 +131,7 @@ def _store(connection: Connection, part: Sequence[Known]) -> None:
         _copy(connection, rows)
     else:
         connection.execute(insert(t.reports), rows)
-    rebuild(connection, [study.study_id for study in part], Policy().max_speedup)
+    rebuild(connection, [study.study_id for study in part], ServiceLimits().max_speedup)
 
 
 def _copy(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:

@@ -19,7 +19,7 @@ from benchmarks.tuner.regret.recorded import SUFFIX, recorded_problem
 from ringtune.bench.surface import SurfaceRequest, record_surface
 from ringtune.bench.surface_file import read_surface
 from ringtune.bench.surface_grid import Grid
-from ringtune.bench.workloads import Gradient, Workload
+from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.tuner.simulator.architectures import MODELS
 from ringtune.tuner.space.parameters import MIB
 
@@ -63,7 +63,7 @@ def main() -> None:
 def _record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for model, ranks in QUICK_MODELS:
-        gradients = tuple(Gradient(gradient.name, gradient.elements) for gradient in MODELS[model]())
+        gradients = tuple(WorkloadGradient(gradient.name, gradient.elements) for gradient in MODELS[model]())
         request = SurfaceRequest(
             folder / f"{model}_np{ranks}{SUFFIX}",
             ranks,

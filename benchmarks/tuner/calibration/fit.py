@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 from ringtune.bench.surface_file import Header
 from ringtune.tuner import Config
 from ringtune.tuner.engine_facts import ENGINE_FACTS
-from ringtune.tuner.simulator import Cluster, Gradient, Job, Link, Machine
+from ringtune.tuner.simulator import Cluster, Gradient, Link, SimulatedJob, SimulatedMachine
 from ringtune.tuner.simulator.step import predicted_step_ms
 
 Array = NDArray[np.float64]
@@ -48,7 +48,7 @@ class MeasuredSurface:
         step_ms: Measured step time by config, milliseconds.
     """
 
-    job: Job
+    job: SimulatedJob
     cluster: Cluster
     step_ms: Mapping[Config, float]
 
@@ -63,7 +63,7 @@ class MeasuredSurface:
         # Between hosts a front end's gradients live in ordinary memory.
         home_bytes = ENGINE_FACTS.registered_min_bytes if len(layout) == 1 else None
         forward_ms, backward_ms = FORWARD_SHARE * compute_ms, BACKWARD_SHARE * compute_ms
-        job = Job(header["workload"], gradients, forward_ms, backward_ms, home_bytes=home_bytes)
+        job = SimulatedJob(header["workload"], gradients, forward_ms, backward_ms, home_bytes=home_bytes)
         link = DEFAULT_LINK if rate is None else Link(rate / 8.0)
         # All hosts are namespaces of one machine and share its cores; each has its part of them.
         cores = max(int(header["machine"]["cores"]) // len(layout), 1)
@@ -110,7 +110,7 @@ def calibrate(measured: MeasuredSurface, configs: Sequence[Config]) -> Calibrati
     return Calibration(len(configs), before, after, scales)
 
 
-def scaled(machine: Machine, scales: Mapping[str, float]) -> Machine:
+def scaled(machine: SimulatedMachine, scales: Mapping[str, float]) -> SimulatedMachine:
     """Return a machine whose groups of constants are scaled."""
     values: dict[str, float] = {}
     for name, scale in scales.items():
@@ -122,7 +122,7 @@ def scaled(machine: Machine, scales: Mapping[str, float]) -> Machine:
 
 def _predicted(measured: MeasuredSurface, names: Sequence[str], theta: Array, config: Config) -> float:
     scales = np.exp(theta)
-    machine = scaled(Machine(), dict(zip(names, (float(s) for s in scales[:-1]), strict=True)))
+    machine = scaled(SimulatedMachine(), dict(zip(names, (float(s) for s in scales[:-1]), strict=True)))
     job, factor = measured.job, float(scales[-1])
     slower = replace(job, forward_ms=factor * job.forward_ms, backward_ms=factor * job.backward_ms)
     return predicted_step_ms(machine, measured.cluster, slower, config)

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ringtune.bench.contestants import Surroundings
+from ringtune.bench.contestants import BenchEnvironment
 from ringtune.bench.network import Network, check_hosts, joined_hosts, parse_rate
 from ringtune.cache_files import user_cache_folder
 from ringtune.errors import RingtuneError
@@ -113,7 +113,7 @@ def run_one(plan: LivePlan, network: Network, task: LiveTask) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        env=Surroundings(ranks, Path(), os.environ).cleaned,
+        env=BenchEnvironment(ranks, Path(), os.environ).cleaned,
         timeout=LIMIT_S,
     )
     lines = [line.removeprefix(MARK) for line in finished.stdout.splitlines() if line.startswith(MARK)]

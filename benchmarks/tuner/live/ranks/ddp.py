@@ -15,11 +15,13 @@ from benchmarks.tuner.live.schemes import conduct
 from benchmarks.tuner.live.task import MARK, LiveTask
 from ringtune.bench.network import INTERFACE
 from ringtune.ddp.buckets import bucket_space
-from ringtune.ddp.control import ControlGroup
-from ringtune.ddp.follower import Follower
+from ringtune.ddp.model import TARGET_NAME, DdpModel
 from ringtune.ddp.reducers import bucket_sizes, gradient_bytes
-from ringtune.ddp.step_clock import HostSteps
-from ringtune.ddp.target import DdpTarget, Exchange
+from ringtune.model_tuning.control import ControlGroup
+from ringtune.model_tuning.exchange import Exchange
+from ringtune.model_tuning.follower import Follower, FollowerLinks
+from ringtune.model_tuning.step_clock import HostSteps
+from ringtune.model_tuning.target import LiveTarget
 from ringtune.tuning.windows import WindowBuilder
 
 PORT = 29_500  # nothing else runs in this network
@@ -39,7 +41,8 @@ def tune(task: LiveTask, model: DistributedDataParallel, exchange: Exchange) -> 
     try:
         sizes, size = bucket_sizes(model), gradient_bytes(model)
         space = bucket_space(sizes, size, is_fixed=False)
-        target = DdpTarget(exchange, space, sizes.to_config(), WindowBuilder(size, TENSOR_SET))
+        builder, words_of = WindowBuilder(size, TENSOR_SET), DdpModel(model).words_of
+        target = LiveTarget(TARGET_NAME, exchange, space, sizes.to_config(), builder, words_of=words_of)
         found = conduct(target, task.scheme, [], task.seed, task.steps)
         sys.stdout.write(MARK + json.dumps(found.to_json()) + "\n")
         sys.stdout.flush()
@@ -50,16 +53,12 @@ def tune(task: LiveTask, model: DistributedDataParallel, exchange: Exchange) -> 
 def train(task: LiveTask, rank: int) -> None:
     """Train until the scheme is through."""
     model = make_model(task)
-    exchange = Exchange(bucket_sizes(model))
-    follower = Follower(
-        ControlGroup(model.process_group, TIMEOUT_S),
-        exchange=exchange if rank == 0 else None,
-        sizes=bucket_sizes(model),
-        clock=HostSteps(),
-        accept_hook=False,
-        warn=lambda text: print(text, file=sys.stderr, flush=True),
+    exchange = Exchange(bucket_sizes(model).words())
+    links = FollowerLinks(
+        exchange if rank == 0 else None, HostSteps(), lambda text: print(text, file=sys.stderr, flush=True)
     )
-    follower.follow(model)
+    follower = Follower(ControlGroup(model.process_group, TIMEOUT_S), DdpModel(model), links)
+    follower.follow()
     tuner = threading.Thread(target=tune, args=(task, model, exchange), name="live tuner", daemon=True)
     if rank == 0:
         tuner.start()

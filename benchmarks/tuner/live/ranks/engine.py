@@ -10,13 +10,12 @@ from benchmarks.tuner.live.task import MARK, LiveTask
 from ringtune._engine import allreduce_algorithms
 from ringtune.basics import init, shutdown
 from ringtune.bench.surface_rank import TrainingSteps, agree
-from ringtune.bench.workloads import Gradient, Workload
+from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.engine_tuning.cost_prior import job_prior
 from ringtune.engine_tuning.target import EngineTarget
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
 from ringtune.tuner import default_config, search_space, tunable_names
-from ringtune.tuner.space.parameters import pinned_by_layout
 from ringtune.world import World
 
 STEPS_BETWEEN = 10
@@ -27,7 +26,7 @@ def workload_of(task: LiveTask) -> Workload:
     """Return weights and biases, the last layer's first."""
     gradients = []
     for layer in reversed(range(task.layers)):
-        gradients += [Gradient(f"{layer}.bias", task.width), Gradient(f"{layer}.weight", task.width**2)]
+        gradients += [WorkloadGradient(f"{layer}.bias", task.width), WorkloadGradient(f"{layer}.weight", task.width**2)]
     return Workload("live", tuple(gradients))
 
 
@@ -52,11 +51,12 @@ class Tuner:
     def _run(self) -> None:
         world, task = self._world, self._task
         layout = world.layout.ranks_per_host
-        baseline = default_config().replace(pinned_by_layout(layout))
+        baseline = default_config(layout)
         tuned = tunable_names(layout, has_allgathers=False)
         space = search_space({}, baseline, tuned=tuned, algorithms=allreduce_algorithms())
         target = EngineTarget(world.engine, space, baseline, threading.Event())
-        prior = job_prior(world.gradient_set.counts(), layout, world.calls, is_hierarchical=False)
+        is_hierarchical = bool(baseline["hierarchical_allreduce"])
+        prior = job_prior(world.gradient_set.counts(), layout, world.calls, is_hierarchical=is_hierarchical)
         found = conduct(target, task.scheme, [] if prior is None else [prior], task.seed, task.steps)
         sys.stdout.write(MARK + json.dumps(found.to_json()) + "\n")
         sys.stdout.flush()

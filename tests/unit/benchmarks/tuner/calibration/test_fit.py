@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.tuner.calibration.fit import GROUPS, MeasuredSurface, calibrate, scaled
 from ringtune.tuner import default_config
-from ringtune.tuner.simulator import Cluster, Machine
+from ringtune.tuner.simulator import Cluster, SimulatedMachine
 from ringtune.tuner.simulator.step import predicted_step_ms
 from tests.unit.tuner.simulator.jobs import job_of
 
@@ -21,7 +21,7 @@ CONFIGS = [
 
 def test_another_machine_is_recognised_from_a_few_configs() -> None:
     """Steps at those that were held out are predicted, though the documented constants are far off."""
-    slower = scaled(Machine(), {"speed of memory": 3.0, "work per tensor": 2.0})
+    slower = scaled(SimulatedMachine(), {"speed of memory": 3.0, "work per tensor": 2.0})
     measured = MeasuredSurface(JOB, CLUSTER, {c: predicted_step_ms(slower, CLUSTER, JOB, c) for c in CONFIGS})
 
     found = calibrate(measured, CONFIGS[::2])
@@ -33,10 +33,10 @@ def test_another_machine_is_recognised_from_a_few_configs() -> None:
 
 def test_scales_are_of_time() -> None:
     """Twice as long is half the speed."""
-    slower = scaled(Machine(), {"speed of memory": 2.0, "waiting for others": 3.0})
+    slower = scaled(SimulatedMachine(), {"speed of memory": 2.0, "waiting for others": 3.0})
 
-    assert Machine().copy_bytes_per_s / 2 == pytest.approx(slower.copy_bytes_per_s)
-    assert 3 * Machine().sync_us == pytest.approx(slower.sync_us)
+    assert SimulatedMachine().copy_bytes_per_s / 2 == pytest.approx(slower.copy_bytes_per_s)
+    assert 3 * SimulatedMachine().sync_us == pytest.approx(slower.sync_us)
 
 
 def test_a_header_says_what_is_simulated() -> None:

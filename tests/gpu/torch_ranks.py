@@ -16,7 +16,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE_S = 100.0
 MARK = "figures: "
 """Begins the line with which a program says what it found."""
-SHARED = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "GLOO_SOCKET_IFNAME": "lo", "AUTOTUNE_CACHE": "0"}
+OWN = {"AUTOTUNE_CACHE": "0", "AUTOTUNE_LOCK": "0"}
+SHARED = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "GLOO_SOCKET_IFNAME": "lo", **OWN}
 DUPLICATE = "Duplicate GPU detected"
 """NCCL's words for two ranks of one communicator on one GPU."""
 

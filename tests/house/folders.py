@@ -11,6 +11,9 @@ TEST_IMPORT = re.compile(
 )
 BENCHMARKS = Path("benchmarks")
 AREAS = ("engine", "tuner", "service")
+PROGRAMS = ("parameter_server",)
+"""Folders beside the areas that are one program each: its modules stand beside `__main__.py`."""
+FOLDERS = ", ".join((*AREAS, *PROGRAMS))
 SHORT_NAME = BENCHMARKS / "regret.py"
 """Short name of `benchmarks.tuner.regret`, the command that other documents name."""
 IS_PROGRAM = '__name__ == "__main__"'
@@ -32,17 +35,17 @@ def benchmark_folders(tree: SourceTree) -> list[Violation]:
     for path in tree.files(under=(str(BENCHMARKS),)):
         area, *rest = path.relative_to(BENCHMARKS).parts
         if not rest and area != "README.md" and path != SHORT_NAME:
-            found.append(Violation(path, 0, f"stands at the top; the areas are {', '.join(AREAS)}"))
-        elif rest and area not in AREAS:
-            found.append(Violation(path, 0, f"is in no area; the areas are {', '.join(AREAS)}"))
-        elif path.suffix in PYTHON and _is_among_programs(rest) and IS_PROGRAM not in tree.text(path):
+            found.append(Violation(path, 0, f"stands at the top; the folders are {FOLDERS}"))
+        elif rest and area not in (*AREAS, *PROGRAMS):
+            found.append(Violation(path, 0, f"is in no area; the folders are {FOLDERS}"))
+        elif path.suffix in PYTHON and _is_among_programs(area, rest) and IS_PROGRAM not in tree.text(path):
             found.append(Violation(path, 0, "stands among programs and is none; a folder named for it is its place"))
     return found
 
 
-def _is_among_programs(rest: list[str]) -> bool:
-    """Return whether a file of an area stands where programs do: directly in it, or in a folder of ranks' programs."""
-    return len(rest) == 1 or "ranks" in rest[:-1]
+def _is_among_programs(area: str, rest: list[str]) -> bool:
+    """Return whether a file stands where programs do: directly in an area, or in a folder of ranks' programs."""
+    return (len(rest) == 1 and area in AREAS) or "ranks" in rest[:-1]
 
 
 def unlisted_benchmarks(tree: SourceTree) -> list[Violation]:
@@ -51,9 +54,14 @@ def unlisted_benchmarks(tree: SourceTree) -> list[Violation]:
     programs = [
         path.parent if path.name == "__main__.py" else path.with_suffix("")
         for path in tree.files((".py",), under=(str(BENCHMARKS),))
-        if path != SHORT_NAME and (len(path.parts) == 3 or path.name == "__main__.py")
+        if path != SHORT_NAME and (_is_program_of_an_area(path) or path.name == "__main__.py")
     ]
     listed = [*re.findall(r"benchmarks[\w.]+\w", text), *re.findall(r"benchmarks/[\w/]+(?=\.py)", text)]
     names = {name.replace(".", "/") for name in listed}
     names |= {"benchmarks/tuner/regret"} if str(SHORT_NAME.with_suffix("")) in names else set()
     return [Violation(path, 0, "has no command in benchmarks/README.md") for path in programs if str(path) not in names]
+
+
+def _is_program_of_an_area(path: Path) -> bool:
+    """Return whether a file stands directly in an area."""
+    return len(path.parts) == 3 and path.parts[1] in AREAS

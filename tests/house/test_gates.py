@@ -38,12 +38,15 @@ service = ["fastapi>=0.165,<1"]
 lint = []
 test = ["ringtune[service]", "torch==2.13.0"]
 test-tensorflow = []
+test-platforms = []
 [dependency-groups]
 pip = []
 build = []
 wheels = []
 audit = []
+deepspeed = []
 mpich = []
+mxnet = []
 openmpi = []
 """
 SERVICE_LOCK = "requirements/service.txt"
@@ -119,6 +122,7 @@ CASES += (
     (folders.benchmark_folders, "benchmarks/tuner/a.py", "x = 1\n", MAIN),
     (folders.benchmark_folders, "benchmarks/engine/ranks/a.py", "x = 1\n", MAIN),
     (folders.benchmark_folders, "benchmarks/engine/ranks/b/a.py", "x = 1\n", MAIN),
+    (folders.benchmark_folders, "benchmarks/parameter_server/ranks/a.py", "x = 1\n", MAIN),
     (folders.benchmark_folders, "benchmarks/a.py", MAIN, ""),
     (folders.benchmark_folders, "benchmarks/odd/a.py", MAIN, ""),
 )
@@ -223,9 +227,12 @@ def test_a_benchmark_without_a_command_in_the_readme_is_named(tmp_path: Path) ->
     readme = (
         "`python -m benchmarks.tuner.a`, `run -np 2 python benchmarks/engine/b.py`, `python -m benchmarks.service`\n"
     )
-    programs = ("tuner/a/__main__.py", "engine/b.py", "service/__main__.py", "engine/c.py", "tuner/d/__main__.py")
-    files = {f"benchmarks/{name}": MAIN for name in programs} | {"benchmarks/tuner/a/library.py": ""}
+    programs = ["tuner/a/__main__.py", "engine/b.py", "service/__main__.py", "engine/c.py", "tuner/d/__main__.py"]
+    programs.append("parameter_server/__main__.py")
+    libraries = {"benchmarks/tuner/a/library.py": "", "benchmarks/parameter_server/library.py": ""}
+    files = {f"benchmarks/{name}": MAIN for name in programs} | libraries
 
     found = folders.unlisted_benchmarks(tree_with(tmp_path, {**files, "benchmarks/README.md": readme}))
 
-    assert [Path("benchmarks/engine/c"), Path("benchmarks/tuner/d")] == [violation.path for violation in found]
+    unlisted = [Path("benchmarks", name) for name in ("engine/c", "parameter_server", "tuner/d")]
+    assert unlisted == [violation.path for violation in found]

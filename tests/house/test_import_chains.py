@@ -14,8 +14,8 @@ from tests.house.source_tree import REPOSITORY
 # Without `site`: an editable install's finder would show the repository's folders as parts of the package.
 LINT = [sys.executable, "-S", "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
 PACKAGES = (
-    *("app", "client", "dashboards", "ddp", "engine_tuning", "errors", "launch", "launch_tuning", "service"),
-    *("service_link", "session", "tuner", "tuning", "world"),
+    *("app", "client", "dashboards", "ddp", "engine_tuning", "errors", "fsdp", "launch", "launch_tuning"),
+    *("model_tuning", "service", "service_link", "session", "tuner", "tuning", "world"),
     *("service.api", "service.domain", "service.store", "service.app", "tuner.gp"),
 )
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -105,7 +106,8 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal to the process, if it runs."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended since, and the server has taken note
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """Kill the process, if it runs."""
@@ -160,7 +162,11 @@ class RankGroup:
 
 
 class ForkServerClient:
-    """The fork server of this test process."""
+    """The fork server of this test process.
+
+    Attributes:
+        address: Path of the socket where `preloaded_python` leaves its orders.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         """Start the server.
@@ -169,15 +175,26 @@ class ForkServerClient:
             environ: The server's environment; it holds a marker, as long as those of the children.
         """
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        self._folder = tempfile.TemporaryDirectory()  # its owner's alone: who connects runs programs here
+        self.address = str(Path(self._folder.name) / "strangers")
+        strangers = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, strangers:
+            strangers.bind(self.address)
+            strangers.listen()
+            passed = [theirs.fileno(), strangers.fileno()]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.fork_server", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.integration.fork_server", *map(str, passed)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env=environ,
-                pass_fds=[theirs.fileno()],
+                pass_fds=passed,
                 start_new_session=True,
             )
+
+    @property
+    def pid(self) -> int:
+        """Process id of the server."""
+        return self._process.pid
 
     def start(self, command: Forked, environ: Mapping[str, str], output: Output | None = None) -> ForkedProcess:
         """Start a program; several may share an output."""
@@ -208,6 +225,7 @@ class ForkServerClient:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=10.0)
         self._process.kill()
+        self._folder.cleanup()
 
 
 def _text_of(descriptor: int) -> str:

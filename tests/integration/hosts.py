@@ -2,16 +2,17 @@
 """Several hosts on one machine: a network and a process-id namespace each, joined by a switch, links at a given rate.
 
 Nothing of it is seen outside: the addresses 10.77.0.x exist in these namespaces alone, so that tests may run side by
-side. A host's processes die with its process-id namespace, whatever they do.
+side. A host's processes die with its process-id namespace, whatever they do. The namespaces have no names: each lives
+as long as its first process, which ends with the test's process, however that one ends.
 """
 
 import os
 import shutil
 import subprocess
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -38,17 +39,17 @@ class Host:
     """One host.
 
     Attributes:
-        name: The name of its network namespace.
+        name: Its name among the hosts that were made together.
         address: On the link between the hosts; `127.0.0.1` is there as well, the host's own.
         init_pid: The first process of its process-id namespace, as seen from outside.
-        switch: Name of the switch's network namespace.
+        switch_pid: A process in the switch's network namespace.
         port: The host's interface on the switch.
     """
 
     name: str
     address: str
     init_pid: int
-    switch: str
+    switch_pid: int
     port: str
 
     def command(self, *command: str) -> list[str]:
@@ -57,7 +58,7 @@ class Host:
 
     def set_link(self, *, is_up: bool) -> None:
         """Plug the host's cable in or out, at the switch: the host itself sees no more than silence."""
-        _run("ip", "-n", self.switch, "link", "set", self.port, "up" if is_up else "down")
+        _run(*in_network(self.switch_pid, "ip", "link", "set", self.port, "up" if is_up else "down"))
 
 
 @contextmanager
@@ -68,48 +69,44 @@ def hosts(count: int, *, rate: str = "") -> Iterator[list[Host]]:
         count: Number of hosts.
         rate: Limit on what each host sends and receives, in words of `tc`, such as `1gbit`; empty for none.
     """
-    job = f"ringtune{uuid.uuid4().hex[:8]}"
-    switch = f"{job}-switch"
     with ExitStack() as stack:
-        _add_namespace(stack, switch)
-        _run("ip", "-n", switch, "link", "add", "switch", "type", "bridge")
-        _run("ip", "-n", switch, "link", "set", "switch", "up")
-        made = [_make_host(stack, job, switch, number, rate) for number in range(count)]
-        yield made
+        switch_pid = _start_init(stack)
+        _run(*in_network(switch_pid, "ip", "link", "add", "switch", "type", "bridge"))
+        _run(*in_network(switch_pid, "ip", "link", "set", "switch", "up"))
+        yield [_make_host(stack, switch_pid, number, rate) for number in range(count)]
 
 
-def _make_host(stack: ExitStack, job: str, switch: str, number: int, rate: str) -> Host:
-    name, port, address = f"{job}-{number}", f"port{number}", f"10.77.0.{number + 1}"
-    _add_namespace(stack, name)
-    peer = ("peer", "name", port, "netns", switch)
-    _run("ip", "link", "add", INTERFACE, "netns", name, "type", "veth", *peer)
-    _run("ip", "-n", switch, "link", "set", port, "master", "switch", "up")
-    _run("ip", "-n", name, "address", "add", f"{address}/24", "dev", INTERFACE)
-    _run("ip", "-n", name, "link", "set", "lo", "up")
-    _run("ip", "-n", name, "link", "set", INTERFACE, "up")
+def _make_host(stack: ExitStack, switch_pid: int, number: int, rate: str) -> Host:
+    host = Host(f"host{number}", f"10.77.0.{number + 1}", _start_init(stack), switch_pid, f"port{number}")
+    peer = ("peer", "name", INTERFACE, "netns", str(host.init_pid))
+    _run(*in_network(switch_pid, "ip", "link", "add", host.port, "type", "veth", *peer))
+    _run(*in_network(switch_pid, "ip", "link", "set", host.port, "master", "switch", "up"))
+    _run(*from_host(host, "ip", "address", "add", f"{host.address}/24", "dev", INTERFACE))
+    _run(*from_host(host, "ip", "link", "set", "lo", "up"))
+    _run(*from_host(host, "ip", "link", "set", INTERFACE, "up"))
     if rate:
         shape = ("root", "tbf", "rate", rate, "burst", BURST, "latency", QUEUE_LATENCY)
-        _run("tc", "-n", name, "qdisc", "add", "dev", INTERFACE, *shape)
-        _run("tc", "-n", switch, "qdisc", "add", "dev", port, *shape)
-    return Host(name, address, _start_init(stack, name), switch, port)
+        _run(*from_host(host, "tc", "qdisc", "add", "dev", INTERFACE, *shape))
+        _run(*in_network(switch_pid, "tc", "qdisc", "add", "dev", host.port, *shape))
+    return host
 
 
-def _add_namespace(stack: ExitStack, name: str) -> None:
-    _run("ip", "netns", "add", name)
-    stack.callback(_run, "ip", "netns", "delete", name)
+def _start_init(stack: ExitStack) -> int:
+    """Start the first process of a host: it reaps what is left to it, and its end ends the host's processes.
 
-
-def _start_init(stack: ExitStack, name: str) -> int:
-    """Start the first process of a host: it reaps what is left to it, and its end ends the host's processes."""
-    reaper = ["bash", "-c", "echo $$; while true; do sleep 3600; done"]
-    unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    It ends at the end of its standard input, whose other end this process holds.
+    """
     process = subprocess.Popen(
-        ["ip", "netns", "exec", name, *unshare, *reaper], stdout=subprocess.PIPE, text=True, start_new_session=True
+        ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", "echo $$; read"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     stack.callback(_end, process)
     assert process.stdout is not None
     assert "1" == process.stdout.readline().strip()  # it is there, and the first of its namespace
-    children = f"/proc/{process.pid}/task/{process.pid}/children"  # `ip` has become `unshare`
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
     with open(children, encoding="ascii") as listing:  # noqa: PTH123  (a file of the kernel's)
         return int(listing.read().split()[0])
 
@@ -131,3 +128,22 @@ def run_on(host: Host, command: Sequence[str], *, limit_s: float = 30.0) -> str:
     )
     assert 0 == finished.returncode, f"{' '.join(command)} on {host.name}: {finished.stderr}"
     return finished.stdout
+
+
+def enter_rsh(folder: Path, *others: Host) -> str:
+    """Write a remote shell that enters one of the hosts by its address, and return its path."""
+    cases = "".join(f'  {host.address}) exec {" ".join(host.command("sh"))} -c "$2";;\n' for host in others)
+    script = folder / "rsh"
+    script.write_text(f'#!/bin/sh\ncase $1 in\n{cases}  *) echo "no host $1" >&2; exit 1;;\nesac\n', encoding="utf-8")
+    script.chmod(0o755)
+    return str(script)
+
+
+def from_host(host: Host, *command: str) -> list[str]:
+    """Return the command line that runs a command with a host's network, and with everybody's process ids."""
+    return in_network(host.init_pid, *command)
+
+
+def in_network(pid: int, *command: str) -> list[str]:
+    """Return the command line that runs a command with a process's network."""
+    return ["nsenter", "--target", str(pid), "--net", "--", *command]

@@ -8,6 +8,8 @@ launcher, of signals, of the environment, of memory, and for programs without to
 
 import atexit
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tests.integration.fork_server import MARKER
-from tests.integration.forked_ranks import Forked, ForkedProcess, ForkServerClient, Process
+from tests.integration.fork_server import MARKER, brand_of
+from tests.integration.forked_ranks import Forked, ForkedProcess, ForkServerClient, Process, RankGroup
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Process)
@@ -31,6 +33,7 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 DEADLINE_S = 300.0
 SETTLE_S = 60.0
 SHARED_MEMORY = Path("/dev/shm")
+_BRAND_LINE = "Max realtime timeout "  # in /proc/PID/limits
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def launched_by(name: str, command: Sequence[str]) -> list[str]:
 
 @dataclass
 class JobOf(Generic[P]):
-    """A job in flight, in a session of its own, found again by a marker in its environment."""
+    """A job in flight, in a session of its own; its marker finds all processes that it has started."""
 
     process: P
     marker: str
@@ -108,8 +111,13 @@ class JobOf(Generic[P]):
         return Finished(self.process.returncode, stdout, stderr, time.monotonic() - self.start_s)
 
     def processes(self) -> list[int]:
-        """Return the process ids of all that carries the job's marker."""
-        return [pid for pid in _process_ids() if self.marker.encode() in _environment_of(pid)]
+        """Return the process ids of all that carries the job's marker or its brand."""
+        line = f"{_BRAND_LINE}{brand_of(self.marker)} ".encode()
+        return [
+            pid
+            for pid in _process_ids()
+            if self.marker.encode() in _file_of(pid, "environ") or line in b" ".join(_file_of(pid, "limits").split())
+        ]
 
     def kill(self) -> None:
         """Kill the job and everything it has started."""
@@ -131,6 +139,7 @@ def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]
         "OMP_NUM_THREADS": "1",
         "RINGTUNE_ALGORITHM_TABLE": "default",
         "AUTOTUNE_CACHE": "0",
+        "AUTOTUNE_LOCK": "0",
         "PYTHONPATH": path,
         MARKER: marker,
     }
@@ -153,16 +162,44 @@ def started_by_fork(command: Forked, environ: Mapping[str, str] | None = None) -
         yield job
 
 
+@contextmanager
+def started_ranks(group: Ranks, environ: Mapping[str, str] | None = None) -> Iterator[JobOf[RankGroup]]:
+    """Run one of the programs on ranks as `started` does, but fork them."""
+    with _checked(lambda all_: fork_server().start_ranks(group.count, group.command, all_), environ) as job:
+        yield job
+
+
 def run_job(
     command: Sequence[str] | Ranks, environ: Mapping[str, str] | None = None, *, deadline_s: float = DEADLINE_S
 ) -> Finished:
     """Run ranks or a command as a job to its end; see `started` and `JobOf.wait`."""
     if isinstance(command, Ranks):
-        group = command
-        with _checked(lambda all_: fork_server().start_ranks(group.count, group.command, all_), environ) as forked_job:
+        with started_ranks(command, environ) as forked_job:
             return forked_job.wait(deadline_s)
     with started(command, environ) as job:
         return job.wait(deadline_s)
+
+
+def preloaded_python(path: Path) -> dict[str, str]:
+    """Make a program that stands for `python` where programs that import torch are run; see `preloaded_python.py`.
+
+    Args:
+        path: Place of the program, which is written; its name should be `python`.
+
+    Returns:
+        Variables that its callers need: a job's marker.
+    """
+    client = Path(__file__).with_name("preloaded_python.py")
+    command = shlex.join([sys.executable, "-I", "-S", str(client), fork_server().address, str(path)])
+    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return {MARKER: uuid.uuid4().hex}
+
+
+def torchrun(python: Path, *arguments: str) -> list[str]:
+    """Return the command line of torchrun; a preloaded interpreter, which is made here, runs it and its two ranks."""
+    preloaded_python(python)
+    return [str(python), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *arguments]
 
 
 @cache
@@ -177,14 +214,14 @@ def fork_server() -> ForkServerClient:
 def _checked(start: Callable[[Mapping[str, str]], P], environ: Mapping[str, str] | None) -> Iterator[JobOf[P]]:
     """Start a job in a given environment; afterwards nothing of it may be left."""
     marker = uuid.uuid4().hex
-    sockets, files = abstract_sockets(), shared_memory_files()
+    sockets, files = own_sockets(), shared_memory_files()
     job = JobOf(start(clean_environment(environ or {}, marker)), marker, time.monotonic())
     try:
         yield job
         left_processes = settled(job.processes)
-        left_sockets = settled(lambda: _not_of_other_jobs(abstract_sockets() - sockets))
-        assert [] == left_processes
-        assert [] == left_sockets
+        left_sockets = settled(lambda: sorted(own_sockets() - sockets))
+        assert not left_processes, f"the job has left processes: {', '.join(map(_described, left_processes))}"
+        assert not left_sockets, f"this process or its fork server has left sockets: {', '.join(left_sockets)}"
         assert [] == sorted(shared_memory_files() - files)
     finally:
         job.kill()
@@ -192,15 +229,28 @@ def _checked(start: Callable[[Mapping[str, str]], P], environ: Mapping[str, str]
 
 
 def _opened(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[str]:
+    prlimit = shutil.which("prlimit")
+    assert prlimit is not None, "prlimit not found; it is a part of util-linux"
     return subprocess.Popen(
-        list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, start_new_session=True
+        [prlimit, f"--rttime={brand_of(environ[MARKER])}:", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+        start_new_session=True,
     )
 
 
-def abstract_sockets() -> set[str]:
-    """Return the names of ringtune's abstract sockets on this machine."""
+def own_sockets() -> set[str]:
+    """Return the names of ringtune's abstract sockets that this process or its fork server has open.
+
+    A job's own sockets end with its processes; those of other jobs on the machine are nobody's business here.
+    """
     lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()
-    return {line.split()[-1] for line in lines if "@ringtune" in line}
+    named = (line.split() for line in lines if "@ringtune" in line)
+    names = {f"socket:[{fields[-2]}]": fields[-1] for fields in named}
+    pids = [os.getpid(), *([fork_server().pid] if fork_server.cache_info().currsize else [])]
+    return {names[link] for pid in pids for link in _links_of(pid) if link in names}
 
 
 def shared_memory_files() -> set[str]:
@@ -229,32 +279,29 @@ def settled(find: Callable[[], list[T]]) -> list[T]:
         time.sleep(0.05)
 
 
-def _not_of_other_jobs(names: set[str]) -> list[str]:
-    """Return those sockets that no process of a test's job has open: jobs of other tests run at the same time."""
-    if not names:
-        return []
-    lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()
-    numbers = {f"socket:[{fields[-2]}]": fields[-1] for fields in map(str.split, lines) if fields[-1] in names}
-    of_jobs = (pid for pid in _process_ids() if f"{MARKER}=".encode() in _environment_of(pid))
-    return sorted(names - {numbers[link] for pid in of_jobs for link in _links_of(pid) if link in numbers})
-
-
 def _links_of(pid: int) -> list[str]:
     """Return a process's open files, as the kernel names them."""
-    try:
-        return [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:  # it has ended, or closed one meanwhile
-        return []
+    links = []
+    with suppress(FileNotFoundError):  # it has ended
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile, as the listing itself is
+                links.append(str(entry.readlink()))
+    return links
 
 
 def _process_ids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
-def _environment_of(pid: int) -> bytes:
+def _described(pid: int) -> str:
+    return f"{pid} ({_file_of(pid, 'cmdline').replace(bytes(1), b' ').decode(errors='replace').strip()})"
+
+
+def _file_of(pid: int, name: str) -> bytes:
+    """Return a file of a living process's in /proc; nothing for one that has ended."""
     try:
         if Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z":
             return b""
-        return Path(f"/proc/{pid}/environ").read_bytes()
+        return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
         return b""

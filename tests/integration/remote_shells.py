@@ -6,11 +6,10 @@ Names such as `one@127.0.0.1` are other logins, so that the launcher does not ta
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.fork_server import MARKER
+from tests.integration.hosts import Host
 from tests.integration.jobs import ringtune, wait_for_line
+from tests.integration.ports import free_port
 
+LOOPBACKS = ("127.0.0.1", "127.0.0.2")
 ONE, TWO = "one@127.0.0.1", "two@127.0.0.2"
 HURRIED = "hurried@127.0.0.7"
 """Host whose agent has no time left for the ranks' last output, as on a very busy machine."""
@@ -94,7 +96,7 @@ class SshServer:
     """A running SSH server and what its client needs.
 
     Attributes:
-        port: On 127.0.0.1 and 127.0.0.2.
+        port: Its port on each of its addresses.
         identity: File of the key that it accepts.
         folder: Has an `ssh` to be found first: the real one, told where the server's own key stands.
         login: A login that may enter.
@@ -117,45 +119,67 @@ class SshServer:
 @contextmanager
 def ssh_server(folder: Path) -> Iterator[SshServer]:
     """Run an SSH server with keys of its own until the end of the block."""
+    server = make_ssh_server(folder)
+    with running(server):
+        yield server
+
+
+def make_ssh_server(folder: Path, addresses: Sequence[str] = LOOPBACKS, port: int | None = None) -> SshServer:
+    """Return an SSH server that does not run yet; its keys, its port and its client are made.
+
+    Args:
+        folder: An empty folder for its files.
+        addresses: Addresses that it listens on, each where a host has it.
+        port: Its port; None for one that is free here.
+    """
     Path("/run/sshd").mkdir(exist_ok=True)  # the server insists on it
     for name in ("host_key", "identity"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
     shutil.copy(folder / "identity.pub", folder / "authorized_keys")
     host_key = (folder / "host_key.pub").read_text(encoding="utf-8").strip()
-    port, process = _start_server(folder)
+    port = free_port() if port is None else port
+    known = "".join(f"[{address}]:{port} {host_key}\n" for address in addresses)
+    (folder / "known_hosts").write_text(known, encoding="utf-8")
+    (folder / "config").write_text(
+        f"UserKnownHostsFile {folder}/known_hosts\nIdentitiesOnly yes\nSendEnv {MARKER}\n", encoding="utf-8"
+    )
+    listens = "".join(f"ListenAddress {address}:{port}\n" for address in addresses)
+    (folder / "sshd_config").write_text(
+        f"{listens}HostKey {folder}/host_key\n"
+        f"AuthorizedKeysFile {folder}/authorized_keys\nPasswordAuthentication no\nStrictModes no\nUsePAM no\n"
+        f"PermitRootLogin yes\nPidFile none\nAcceptEnv {MARKER}\n",
+        encoding="utf-8",
+    )
+    ssh = folder / "ssh"
+    ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F "{folder}/config" "$@"\n', encoding="utf-8")
+    ssh.chmod(0o755)
+    return SshServer(port, folder / "identity", folder, "root")
+
+
+@contextmanager
+def running(server: SshServer, host: Host | None = None) -> Iterator[None]:
+    """Run an SSH server from its first answer on until the end of the block.
+
+    Args:
+        server: The server.
+        host: Host that runs it; None for this machine.
+    """
+    file = server.folder / f"sshd-{host.name if host else 'here'}.log"
+    command = [SSHD, "-D", "-e", "-f", str(server.folder / "sshd_config")]
+    with file.open("wb") as log:
+        process = subprocess.Popen(host.command(*command) if host else command, stderr=log, start_new_session=True)
     try:
-        known = "".join(f"[{address}]:{port} {host_key}\n" for address in ("127.0.0.1", "127.0.0.2"))
-        (folder / "known_hosts").write_text(known, encoding="utf-8")
-        (folder / "config").write_text(
-            f"UserKnownHostsFile {folder}/known_hosts\nIdentitiesOnly yes\nSendEnv {MARKER}\n", encoding="utf-8"
-        )
-        ssh = folder / "ssh"
-        ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F "{folder}/config" "$@"\n', encoding="utf-8")
-        ssh.chmod(0o755)
-        yield SshServer(port, folder / "identity", folder, "root")
+        _wait_for_answer(file, process)
+        yield
     finally:
         process.kill()
         process.wait()
 
 
-def _start_server(folder: Path) -> tuple[int, subprocess.Popen[bytes]]:
-    """Return a server and its port, which was free a moment before."""
+def _wait_for_answer(log: Path, process: subprocess.Popen[bytes]) -> None:
     end_s = time.monotonic() + START_LIMIT_S
-    while time.monotonic() < end_s:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        configuration = folder / "sshd_config"
-        configuration.write_text(
-            f"ListenAddress 127.0.0.1:{port}\nListenAddress 127.0.0.2:{port}\nHostKey {folder}/host_key\n"
-            f"AuthorizedKeysFile {folder}/authorized_keys\nPasswordAuthentication no\nStrictModes no\nUsePAM no\n"
-            f"PermitRootLogin yes\nPidFile none\nAcceptEnv {MARKER}\n",
-            encoding="utf-8",
-        )
-        with (folder / "sshd.log").open("wb") as log:
-            process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(configuration)], stderr=log, start_new_session=True)
-        while process.poll() is None and time.monotonic() < end_s:
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    return port, process
-            time.sleep(0.02)
-    raise AssertionError(f"no SSH server within {START_LIMIT_S:.0f} s: {(folder / 'sshd.log').read_text('utf-8')}")
+    while process.poll() is None and time.monotonic() < end_s:
+        if "Server listening on" in log.read_text("utf-8"):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no answer: {log.read_text('utf-8')}")

@@ -2,11 +2,12 @@
 """Tensors of the stand-in for the CUDA driver: torch tensors that say they are on a GPU, in memory of the stand-in's.
 
 Torch's own work on them is done at once, after all that their stream was given: the stream of the stand-in that is
-current is what torch takes for its current CUDA stream. Programs that use this run with the stand-in's folder in
-LD_LIBRARY_PATH, so that the engine takes it for the driver.
+current is what torch takes for its current CUDA stream. Programs that use this load the stand-in, whose path is in
+STANDIN_DRIVER, before the engine looks for the driver of that name, so that the engine takes it for the driver.
 """
 
 import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -49,12 +50,17 @@ class Counts(ctypes.Structure):
         return {name: count for name, count in named.items() if count}
 
 
+def load_driver() -> ctypes.CDLL:
+    """Load the stand-in; whoever asks for the driver's name in this process gets it from then on."""
+    return ctypes.CDLL(os.environ["STANDIN_DRIVER"])
+
+
 class Machine:
     """A machine with GPUs of the stand-in's, one for the whole process."""
 
     def __init__(self, seed: int, devices: int = 1, max_delay_us: int = 300) -> None:
         """Begin, and let torch take the machine's current stream for its own."""
-        self._library = ctypes.CDLL("libcuda.so.1")
+        self._library = load_driver()
         self._library.standin_allocate.restype = ctypes.c_uint64
         self._library.standin_make_stream.restype = ctypes.c_void_p
         self._library.standin_counts.restype = Counts

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,20 @@ import pytest
 
 from ringtune.bench.programs import LIMIT, built
 from ringtune.bench.timing import Scheme
-from ringtune.bench.workloads import Gradient, Workload
-from tests.integration.jobs import ringtune, run_job
+from ringtune.bench.workloads import Workload, WorkloadGradient
+from tests.integration.jobs import Finished, ringtune, run_job
 
 SIZES = (1024, 1 << 20)
 COLLECTIVE_WAYS = ("collective", "collective, registered")
 ENGINE_WAYS = ("engine", "engine, polled", "engine, polled in steps")
+SET_WAYS = tuple(way.replace("engine", "engine as set") for way in ENGINE_WAYS)
 # Gradients of no whole number of cache lines, and large ones between them.
 WORKLOAD: dict[str, Any] = {
     "name": "small",
     "dtype": "float32",
     "tensors": [{"name": f"layer.{n}", "shape": [1 + n % 3, 1 + 1009 * (n % 5)]} for n in range(40)],
 }
+STEP_BYTES = 4 * sum(math.prod(tensor["shape"]) for tensor in WORKLOAD["tensors"])
 DEADLINE_S = 540.0
 
 
@@ -33,82 +36,96 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"HOME": str(tmp_path_factory.mktemp("home"))}
 
 
-def test_all_layers_and_a_peer_are_measured(tmp_path: Path, home: dict[str, str]) -> None:
-    """Each way has one row per size and round, with times that can be."""
-    file = tmp_path / "rows.json"
-    options = ["-np", "2", "--sizes", "1KiB,1MiB", "--rounds", "2", "--json", str(file)]
+@dataclass(frozen=True)
+class Measured:
+    """One whole run: what it printed, and the file that it wrote."""
 
-    finished = run_job(ringtune("bench", "--against", "gloo", *options), home, deadline_s=DEADLINE_S)
+    finished: Finished
+    written: dict[str, Any]
 
-    assert 0 == finished.code, finished.text
-    written = json.loads(file.read_text(encoding="utf-8"))
-    expected = {
-        (number, way, size)
-        for number in (0, 1)
-        for way in ("registered", "staged", *COLLECTIVE_WAYS, *ENGINE_WAYS, "gloo")
-        for size in SIZES
-    }
-    assert expected == {(row["round"], row["way"], row["bytes"]) for row in written["rows"]}
-    assert len(expected) == len(written["rows"])
-    assert all(0 < row["us_median"] <= row["us_p99"] and 2 == row["ranks"] for row in written["rows"])
-    assert "1 MiB" in finished.stdout
-    assert "÷ best peer" in finished.stdout
+    def rows_of(self, workload: str) -> list[dict[str, Any]]:
+        """Return the rows of a workload, or those of single allreduces for no name."""
+        return [row for row in self.written["rows"] if row["workload"] == workload]
 
 
-@pytest.fixture
-def stand_in_for_horovod(tmp_path: Path) -> dict[str, str]:
-    """This environment under another path, a horovodrun in it, and a package of Horovod's names, this engine's own."""
-    package, programs = tmp_path / "packages" / "horovod", tmp_path / "bin"
+@pytest.fixture(scope="module")
+def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of gradients."""
+    path = tmp_path_factory.mktemp("workload") / "small.json"
+    path.write_text(json.dumps(WORKLOAD), encoding="utf-8")
+    return path
+
+
+def stand_in_for_horovod(folder: Path) -> dict[str, str]:
+    """Lay this environment under another path, with a horovodrun, and a package of Horovod's names, this engine's own.
+
+    Returns:
+        Variables with which the package is found.
+    """
+    package, programs = folder / "packages" / "horovod", folder / "bin"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "torch.py").write_text("from ringtune.torch import *\n", encoding="utf-8")
     programs.mkdir()
     (programs / "python").symlink_to(sys.executable)
     for shared in ("pyvenv.cfg", "lib"):
-        (tmp_path / shared).symlink_to(Path(sys.prefix) / shared)
+        (folder / shared).symlink_to(Path(sys.prefix) / shared)
     launcher = programs / "horovodrun"
     launcher.write_text(f'#!/bin/sh\nexec {sys.executable} -m ringtune.cli run "$@"\n', encoding="utf-8")
     launcher.chmod(0o755)
     return {"PYTHONPATH": str(package.parent)}
 
 
-def test_horovod_is_measured_where_it_is(
-    tmp_path: Path, home: dict[str, str], stand_in_for_horovod: dict[str, str], workload: Path
-) -> None:
-    """Horovod's calls are measured by its names; a step is one way."""
-    file = tmp_path / "rows.json"
-    python = tmp_path / "bin" / "python"
-    options = ["--against", "horovod", "--sizes", "64KiB", "--workload", str(workload), "--rounds", "1", "--json", file]
-    command = [str(python), "-m", "ringtune.cli", "bench", *map(str, options)]
+@pytest.fixture(scope="module")
+def measured(home: dict[str, str], workload: Path, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """One run with sizes, a workload, settings, two peers and a trace."""
+    folder = tmp_path_factory.mktemp("measured")
+    variables = stand_in_for_horovod(folder)
+    options = ["--against", "gloo,horovod", "--sizes", "1KiB,1MiB", "--workload", workload, "--rounds", "1", "--trace"]
+    options += ["--set", "RINGTUNE_FUSION_BYTES=64KiB", "--json", folder / "rows.json"]
+    command = [str(folder / "bin" / "python"), "-m", "ringtune.cli", "bench", *map(str, options)]
 
-    finished = run_job(command, {**home, **stand_in_for_horovod}, deadline_s=DEADLINE_S)
+    finished = run_job(command, {**home, **variables}, deadline_s=DEADLINE_S)
 
     assert 0 == finished.code, finished.text
-    rows = [row for row in json.loads(file.read_text(encoding="utf-8"))["rows"] if row["way"] == "horovod"]
-    step_bytes = 4 * sum(tensor["shape"][0] * tensor["shape"][1] for tensor in WORKLOAD["tensors"])
-    assert [("", 65536), ("small", step_bytes)] == [(row["workload"] or "", row["bytes"]) for row in rows]
+    return Measured(finished, json.loads((folder / "rows.json").read_text(encoding="utf-8")))
 
 
-@pytest.fixture
-def workload(tmp_path: Path) -> Path:
-    """A file of gradients."""
-    path = tmp_path / "small.json"
-    path.write_text(json.dumps(WORKLOAD), encoding="utf-8")
-    return path
+def test_all_layers_and_peers_are_measured(measured: Measured) -> None:
+    """Each way has one row per size, with times that can be."""
+    rows = measured.rows_of("")
+
+    ways = ("registered", "staged", *COLLECTIVE_WAYS, *ENGINE_WAYS, *SET_WAYS, "gloo", "horovod")
+    assert {(way, size) for way in ways for size in SIZES} == {(row["way"], row["bytes"]) for row in rows}
+    assert len(ways) * len(SIZES) == len(rows)
+    assert all(0 < row["us_median"] <= row["us_p99"] and 2 == row["ranks"] for row in rows)
+    assert "1 MiB" in measured.finished.stdout
+    assert "÷ best peer" in measured.finished.stdout
 
 
-def test_a_trace_shows_where_the_time_goes(tmp_path: Path, home: dict[str, str], workload: Path) -> None:
+def test_steps_of_gradients_are_measured(measured: Measured) -> None:
+    """In every way, with both kinds of memory, and under settings; a step of Horovod's calls is one way."""
+    rows, written = measured.rows_of("small"), measured.written
+
+    ours = {f"{contestant}{memory}" for contestant in ("engine", "engine as set") for memory in ("", ", registered")}
+    peers = {"horovod", *(f"gloo, {way}" for way in ("one by one", "at once", "packed", "flat"))}
+    assert {"registered", "staged", *COLLECTIVE_WAYS, *ours, *peers} == {row["way"] for row in rows}
+    assert {(STEP_BYTES, 2)} == {(row["bytes"], row["ranks"]) for row in rows}
+    compared = {summary["way"]: summary for summary in written["summaries"] if summary["workload"] == "small"}
+    assert compared["engine, registered"]["to_limit"]["median"] == pytest.approx(
+        compared["engine, registered"]["us_median"] / compared["registered"]["us_median"]
+    )
+    assert {"RINGTUNE_FUSION_BYTES": "64KiB"} == written["settings"]
+    assert "steps of float32 gradients" in measured.finished.stdout
+
+
+def test_a_trace_shows_where_the_time_goes(measured: Measured) -> None:
     """Lap by lap, of calls and of steps, in both kinds of memory; the laps are those of the way that each takes."""
-    file = tmp_path / "rows.json"
-    options = ["--sizes", "1KiB,1MiB", "--workload", str(workload), "--rounds", "1", "--json", str(file), "--trace"]
+    traces = measured.written["traces"]
 
-    finished = run_job(ringtune("bench", "--against", "none", *options), home, deadline_s=DEADLINE_S)
-
-    assert 0 == finished.code, finished.text
-    assert "where the time goes" in finished.stdout
-    traces = json.loads(file.read_text(encoding="utf-8"))["traces"]
-    subjects = [("", SIZES[0]), ("", SIZES[1]), ("small", 4 * sum(math.prod(t["shape"]) for t in WORKLOAD["tensors"]))]
+    subjects = [("", SIZES[0]), ("", SIZES[1]), ("small", STEP_BYTES)]
     expected = [(*subject, way) for subject in subjects for way in ("ordinary", "registered")]
+    assert "where the time goes" in measured.finished.stdout
     assert expected == [(trace["workload"], trace["bytes"], trace["way"]) for trace in traces]
     laps = {(trace["bytes"], trace["way"]): {lap for lap, us in trace["us"].items() if us > 0} for trace in traces}
     always = {"elsewhere", "request", "negotiation", "reduce", "completion"}
@@ -116,30 +133,6 @@ def test_a_trace_shows_where_the_time_goes(tmp_path: Path, home: dict[str, str],
     staged = {"copy_in", "await_staged", "await_reduced", "copy_out"}
     assert always | staged <= laps[SIZES[1], "ordinary"]
     assert not {"post", "await_posts"} & laps[SIZES[1], "registered"]
-
-
-def test_steps_of_gradients_are_measured(tmp_path: Path, home: dict[str, str], workload: Path) -> None:
-    """In every way, with both kinds of memory, and under settings; without sizes where none are asked for."""
-    file = tmp_path / "rows.json"
-    options = ["--workload", str(workload), "--set", "RINGTUNE_FUSION_BYTES=64KiB", "--rounds", "1"]
-
-    finished = run_job(
-        ringtune("bench", "--against", "gloo", *options, "--json", str(file)), home, deadline_s=DEADLINE_S
-    )
-
-    assert 0 == finished.code, finished.text
-    written = json.loads(file.read_text(encoding="utf-8"))
-    ours = {f"{contestant}{memory}" for contestant in ("engine", "engine as set") for memory in ("", ", registered")}
-    peers = {f"gloo, {way}" for way in ("one by one", "at once", "packed", "flat")}
-    assert {"registered", "staged", *COLLECTIVE_WAYS, *ours, *peers} == {row["way"] for row in written["rows"]}
-    size_bytes = 4 * sum(tensor["shape"][0] * tensor["shape"][1] for tensor in WORKLOAD["tensors"])
-    assert {("small", size_bytes, 2)} == {(row["workload"], row["bytes"], row["ranks"]) for row in written["rows"]}
-    compared = {summary["way"]: summary for summary in written["summaries"]}
-    assert compared["engine, registered"]["to_limit"]["median"] == pytest.approx(
-        compared["engine, registered"]["us_median"] / compared["registered"]["us_median"]
-    )
-    assert {"RINGTUNE_FUSION_BYTES": "64KiB"} == written["settings"]
-    assert "steps of float32 gradients" in finished.stdout
 
 
 def test_ranks_that_share_no_memory_have_no_registered_way(
@@ -168,9 +161,9 @@ def test_a_setting_that_the_engine_refuses_is_reported(tmp_path: Path, home: dic
 
 
 def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, str]) -> None:
-    """On stderr, and in the file; the rest is measured."""
+    """On stderr, and in the file; the rest is measured, once in each round."""
     file = tmp_path / "rows.json"
-    options = ["--sizes", "4KiB", "--rounds", "1", "--environments", str(tmp_path), "--json", str(file)]
+    options = ["--sizes", "4KiB", "--rounds", "2", "--environments", str(tmp_path), "--json", str(file)]
 
     finished = run_job(ringtune("bench", "--against", "mpich", *options), home, deadline_s=DEADLINE_S)
 
@@ -178,7 +171,9 @@ def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, s
     assert "mpich is not measured: there is no" in finished.stderr
     written = json.loads(file.read_text(encoding="utf-8"))
     assert 1 == len(written["not_measured"])
-    assert {"registered", "staged", *COLLECTIVE_WAYS, *ENGINE_WAYS} == {row["way"] for row in written["rows"]}
+    expected = {(number, way) for number in (0, 1) for way in ("registered", "staged", *COLLECTIVE_WAYS, *ENGINE_WAYS)}
+    assert expected == {(row["round"], row["way"]) for row in written["rows"]}
+    assert len(expected) == len(written["rows"])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +197,7 @@ def test_wrong_arguments_are_refused(options: list[str], message: str) -> None:
 
 
 # Chunks that are full, cut short, of one element, and of no whole number of cache lines; more than a stage's slots.
-GRADIENTS = Workload("odd", (Gradient("a:b", 1), Gradient("c=d", 70_001), Gradient("e", 15)))
+GRADIENTS = Workload("odd", (WorkloadGradient("a:b", 1), WorkloadGradient("c=d", 70_001), WorkloadGradient("e", 15)))
 ODD_SIZES = (4, 60, 1020, 10_000, (256 << 10) - 4, (256 << 10) + 4, 4_000_000, 4_100_004)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +14,17 @@ from rich.console import Console
 
 from ringtune.bench.network_comparison import Topology
 from ringtune.bench.surface import record_surface
-from ringtune.bench.surface_file import JOURNAL_SUFFIX, Journal, RecordedWindow, read_surface
+from ringtune.bench.surface_file import JOURNAL_SUFFIX, RecordedWindow, SurfaceJournal, read_surface
 from tests.integration.hosts import needs_hosts
 from tests.integration.small_recording import request
+from tests.waiting import PAUSE_S
 
 RECORDER = (sys.executable, "-m", "tests.integration.programs.records_surface")
 
 
 def journal_of(folder: Path) -> list[RecordedWindow]:
     """Return the windows that a recording has written so far."""
-    return Journal(folder / f"s.gz{JOURNAL_SUFFIX}", {}).windows
+    return SurfaceJournal(folder / f"s.gz{JOURNAL_SUFFIX}", {}).windows
 
 
 def test_a_recording_that_was_killed_goes_on_where_it_stood(tmp_path: Path) -> None:
@@ -30,7 +32,7 @@ def test_a_recording_that_was_killed_goes_on_where_it_stood(tmp_path: Path) -> N
     with subprocess.Popen([*RECORDER, str(tmp_path)], stdout=subprocess.DEVNULL) as recorder:
         journal = tmp_path / f"s.gz{JOURNAL_SUFFIX}"
         while recorder.poll() is None and not (journal.exists() and 4 <= journal.read_bytes().count(b"\n")):
-            os.sched_yield()
+            time.sleep(PAUSE_S)
         recorder.send_signal(signal.SIGKILL)
     before = journal_of(tmp_path)
 
@@ -64,5 +66,5 @@ def test_a_surface_is_recorded_between_hosts(tmp_path: Path) -> None:
 
     header, configs = read_surface(tmp_path / "s.gz")
     assert ([2, 2], 10**9) == (header["ranks_per_host"], header["link_bits_per_s"])
-    assert {True} == {c["config"].get("hierarchical_allreduce", True) for c in configs}
+    assert {False} == {c["config"].get("hierarchical_allreduce", False) for c in configs}
     assert any("hierarchical_allreduce" in config["config"] for config in configs)

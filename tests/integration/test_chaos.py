@@ -17,7 +17,7 @@ from statistics import quantiles
 
 import pytest
 
-from tests.integration.jobs import launched, launched_by, started, wait_for_line
+from tests.integration.jobs import ranks, started_ranks, wait_for_line
 
 RANKS = 4
 LOST_LIMIT_S = 2.0
@@ -40,11 +40,11 @@ class Loss:
 def strike(folder: Path, victim: int, number: signal.Signals, environ: Mapping[str, str], seed: int) -> list[Loss]:
     """Run an endless job, send one rank a signal at a random moment, and return what the others said.
 
-    The launcher leaves them all the time that they need; a stopped rank is killed at last.
+    The survivors have all the time that they need; a stopped rank is killed at last.
     """
     chosen = random.Random(seed)
     folder.mkdir()
-    with started(launched_by("patient_launcher", launched(RANKS, "endless", str(folder))), environ) as job:
+    with started_ranks(ranks(RANKS, "endless", str(folder)), environ) as job:
         pids = [int(wait_for_line(folder / f"ready.{rank}")) for rank in range(RANKS)]
         time.sleep(chosen.uniform(0.0, 0.2))
         struck_s = time.monotonic()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import PROGRAMS, launched, program, ranks, run_job
+from tests.integration.jobs import PROGRAMS, launched, program, ranks, run_job, torchrun
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -39,21 +39,18 @@ def test_no_element_is_wrong_while_the_config_switches(
 
 def test_torchrun_starts_ranks() -> None:
     """An unchanged script runs under torchrun, by way of its store."""
-    torchrun = Path(sys.executable).parent / "torchrun"
+    command = Path(sys.executable).parent / "torchrun"
 
-    finished = run_job([str(torchrun), "--standalone", "--nproc-per-node=2", str(PROGRAMS / "collectives.py")])
+    finished = run_job([str(command), "--standalone", "--nproc-per-node=2", str(PROGRAMS / "collectives.py")])
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("of 2 is right"), finished.text
 
 
 @pytest.mark.parametrize("options", [(), ("without", "get_group_store")], ids=["now", "older"])
-def test_a_process_group_brings_ranks_together(options: tuple[str, ...]) -> None:
+def test_a_process_group_brings_ranks_together(tmp_path: Path, options: tuple[str, ...]) -> None:
     """A script that has initialised torch's process group meets through its store, in older versions of torch too."""
-    torchrun = Path(sys.executable).parent / "torchrun"
-    command = [str(PROGRAMS / "process_group.py"), *options]
-
-    finished = run_job([str(torchrun), "--standalone", "--nproc-per-node=2", *command])
+    finished = run_job(torchrun(tmp_path / "python", str(PROGRAMS / "process_group.py"), *options))
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("sum 3.0"), finished.text

@@ -14,7 +14,7 @@ from ringtune import cli
 from ringtune.compare.launching import ComparisonError, Run, Runs
 from ringtune.compare.meeting import meeting_place
 from ringtune.compare.messages import ARMS, Arm
-from ringtune.compare.request import CompareRequest, Program, arm_environment
+from ringtune.compare.request import CompareRequest, RankProgram, arm_environment
 from ringtune.launch.hosts import parse_hosts
 from tests.integration.jobs import PROGRAMS, clean_environment, program, ringtune, run_job, started, wait_for_line
 from tests.integration.remote_shells import ONE, TWO, write_rsh
@@ -41,7 +41,7 @@ def run_arm(tmp_path: Path) -> RunArm:
         options = {f"--{name}": value for name, value in reach.items()}
         sent = {"SET_BEFORE_TORCH": "sent"} if hosts else {}
         request = CompareRequest(
-            RANKS, Program.parse(words), warmup_steps=WARMUP_STEPS, hosts=hosts, reach=options, sent=sent
+            RANKS, RankProgram.parse(words), warmup_steps=WARMUP_STEPS, hosts=hosts, reach=options, sent=sent
         )
         environ = arm_environment(clean_environment({}, "0"))
         place = meeting_place(None if hosts is None else parse_hosts(hosts), RANKS, options)

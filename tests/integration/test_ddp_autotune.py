@@ -128,7 +128,7 @@ def test_what_was_found_is_kept_for_the_next_job(played: Sequence[Finished], fol
     assert runs[0].run is not None
     assert runs[1].run is not None
     assert runs[0].run.key == runs[1].run.key
-    assert 1 == played[0].stderr.count("the search begins with what earlier runs found (1 of"), played[0].text
+    assert 1 == played[0].stderr.count("the search begins with the samples of a finished run ("), played[0].text
 
 
 def test_a_job_outrun_by_nobody_does_not_wait_for_its_tuner(played: Sequence[Finished], folder: Path) -> None:

@@ -127,7 +127,7 @@ def test_caches_and_spool_are_counted(environ: dict[str, str]) -> None:
     report = doctor.examine(environ)
     spool.close()
 
-    assert f"{folder / 'studies.jsonl'}: 1 finished runs, " in value(report, "studies")
+    assert f"{folder / 'studies.jsonl'}: 1 finished runs, 0 unfinished, " in value(report, "studies")
     assert "3 results of 1 jobs wait to be delivered" in value(report, "spool")
     assert f"{folder}: 2 files, " in value(report, "cache folder")
     assert "" == problems(report)

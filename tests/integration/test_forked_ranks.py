@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forked ranks are processes as the launcher would start them: places, environment, output, ends, and what is left."""
+"""Forked ranks are processes as the launcher would start them: places, environment, output, ends, and what is left.
+
+A script of an interpreter that has imported torch already is such a process, too.
+"""
 
 import json
 import signal
@@ -9,7 +12,7 @@ import pytest
 
 from tests.integration import jobs
 from tests.integration.forked_ranks import Forked
-from tests.integration.jobs import Ranks, run_job
+from tests.integration.jobs import Ranks, preloaded_python, run_job, started, wait_for_line
 
 KNOWN = """
 import json, os, sys, threading
@@ -131,3 +134,57 @@ def test_what_a_forked_rank_leaves_behind_is_found_and_ended(tmp_path: Path, mon
 
     left = int((tmp_path / "child").read_text(encoding="utf-8"))
     assert [] == jobs.settled(lambda: list(filter(is_alive, [left])))
+
+
+def interpreter(folder: Path, text: str) -> list[str]:
+    """Return the command that runs a script with this text by a preloaded interpreter."""
+    preloaded_python(folder / "python")
+    return [str(folder / "python"), "-u", str(written(folder, text).program), "one", "two words"]
+
+
+def test_a_preloaded_interpreter_runs_a_script(tmp_path: Path) -> None:
+    """Arguments, variables and output are the script's; torch is there already."""
+    finished = run_job(interpreter(tmp_path, KNOWN), {"GIVEN": "by the test"})
+
+    facts = json.loads(finished.stdout)
+    assert (0, ["one", "two words"], "by the test", True) == (
+        finished.code,
+        facts["arguments"],
+        facts["GIVEN"],
+        facts["torch"],
+    )
+
+
+def test_a_preloaded_interpreter_leaves_all_but_scripts_to_the_real_one(tmp_path: Path) -> None:
+    """A command of one line is such a thing."""
+    command, *_ = interpreter(tmp_path, "")
+
+    finished = run_job([command, "-c", "import sys; print('torch' in sys.modules)"])
+
+    assert (0, "False\n") == (finished.code, finished.stdout)
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL)]
+)
+def test_a_preloaded_interpreter_ends_as_its_script(tmp_path: Path, end: str, code: int) -> None:
+    """The exit code is the script's, or the same signal ends both."""
+    assert code == run_job(interpreter(tmp_path, end)).code
+
+
+def test_a_preloaded_interpreter_hands_signals_on(tmp_path: Path) -> None:
+    """The script decides what a signal does."""
+    ready = tmp_path / "ready"
+    script = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        f"pathlib.Path({str(ready)!r}).write_text('ready\\n')\n"
+        "time.sleep(600)\n"
+    )
+
+    with started(interpreter(tmp_path, script)) as job:
+        wait_for_line(ready)
+        job.process.send_signal(signal.SIGTERM)
+        finished = job.wait()
+
+    assert 5 == finished.code, finished.text

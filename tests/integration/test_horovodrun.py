@@ -164,17 +164,12 @@ def test_a_line_for_several_hosts_runs(folder: Path, line: str, hosts: dict[str,
     ("line", "words"),
     [
         (
-            "horovodrun -np 8 --host-discovery-script discover_hosts.sh python train.py",
-            "--hostfile <(discover_hosts.sh)",
+            "horovodrun -np 2 --min-np 4 --max-np 12 --host-discovery-script discover_hosts.sh python train.py",
+            "--min-np 4, -np 2, --max-np 12 are not in order",
         ),
-        (
-            "horovodrun -np 8 --host-discovery-script discover_hosts.sh --slots 4 python train.py",
-            "--hostfile <(discover_hosts.sh)",
-        ),
-        (
-            "horovodrun -np 8 --min-np 4 --max-np 12 --host-discovery-script discover_hosts.sh python train.py",
-            "a job keeps the",
-        ),
+        ("horovodrun -np 2 --reset-limit 3 python train.py", "--reset-limit is about elastic jobs, and this is none"),
+        ("horovodrun -np 2 --min-np 1 --mpi python train.py", "--min-np: mpirun starts a fixed number of ranks"),
+        ("horovodrun --max-np 2 python train.py", "the smallest number of workers is missing; give it with --min-np"),
         ('horovodrun --mpi-args="-gpu" python train.py', "the number of ranks is missing; give it with -np"),
         ("horovodrun -np 2 --gloo --mpi python train.py", "--gloo and --mpi name two launchers"),
         ("horovodrun -np 2 --binding-args='-bind-to core' python train.py", "or add --mpi"),
@@ -263,7 +258,7 @@ def test_verbose_says_who_runs_where(folder: Path) -> None:
     assert "ranks 0 to 1 on localhost, this machine" in finished.stderr
     assert "rank 2 on far1, another host" in finished.stderr
     assert "far1 is called by: ssh -T" in finished.stderr
-    assert "variables that go to other hosts: AUTOTUNE_CACHE, COLOUR, HOROVOD_" in finished.stderr
+    assert "variables that go to other hosts: AUTOTUNE_CACHE, AUTOTUNE_LOCK, COLOUR, HOROVOD_" in finished.stderr
 
 
 def test_the_distribution_has_the_command_and_nothing_else(tmp_path: Path) -> None:

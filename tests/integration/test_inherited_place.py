@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import PROGRAMS, Finished, launched, program, ringtune, run_job
+from tests.integration.jobs import PROGRAMS, Finished, launched, program, ringtune, run_job, torchrun
 
-TORCHRUN = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc-per-node=2"]
 KINDS = ("earlier child", "program", "earlier environment", "worker", "later child")
 LIMIT_S = 60.0  # a meeting waits for 120 s for ranks that do not come
 
@@ -40,9 +39,9 @@ def test_who_inherits_a_place_is_told_and_joins_nothing() -> None:
         assert "`ringtune run -np N COMMAND`" in words
 
 
-def test_torchruns_ranks_keep_their_places() -> None:
+def test_torchruns_ranks_keep_their_places(tmp_path: Path) -> None:
     """A process that a rank of torchrun starts does not ask the agent's store for a second job."""
-    finished = run_job([*TORCHRUN, str(PROGRAMS / "inherits_place.py")])
+    finished = run_job(torchrun(tmp_path / "python", str(PROGRAMS / "inherits_place.py")))
 
     told = refusals(finished)
     assert all("without TORCHELASTIC_USE_AGENT_STORE, RANK, WORLD_SIZE" in words for words in told), finished.text

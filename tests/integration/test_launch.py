@@ -348,7 +348,7 @@ def test_prefixes_are_a_choice() -> None:
         (["-np", "1", "-H", "a", "--start-timeout", "0"], "--start-timeout 0 is not possible"),
         (["-np", "1", "-H", "a", "--start-timeout", "nan"], "--start-timeout nan is not possible"),
         (["-np", "0", "-H", "a"], "-np 0 is not possible"),
-        (["-np", "2", "-H", "no-such-host.invalid,b.invalid", "--rsh", "sh"], "no-such-host.invalid"),
+        (["-np", "2", "-H", "no-host.invalid,b.invalid", "--rsh", "sh", "--start-timeout", "1"], "no-host.invalid"),
     ],
 )
 def test_wrong_usage_of_hosts_is_code_two(arguments: list[str], word: str) -> None:

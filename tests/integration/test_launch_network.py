@@ -6,31 +6,17 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.integration.hosts import Host, hosts, needs_hosts
+from tests.integration.hosts import enter_rsh, from_host, hosts, needs_hosts
 from tests.integration.jobs import program, ringtune, run_job, started, wait_for_line
 
 pytestmark = needs_hosts
-
-
-def write_rsh(folder: Path, *others: Host) -> str:
-    """Write a remote shell that enters one of the hosts by its address, and return its path."""
-    cases = "".join(f'  {host.address}) exec {" ".join(host.command("sh"))} -c "$2";;\n' for host in others)
-    script = folder / "rsh"
-    script.write_text(f'#!/bin/sh\ncase $1 in\n{cases}  *) echo "no host $1" >&2; exit 1;;\nesac\n', encoding="utf-8")
-    script.chmod(0o755)
-    return str(script)
-
-
-def from_host(host: Host, *command: str) -> list[str]:
-    """Return the command line that runs a command with a host's network, and with everybody's process ids."""
-    return ["ip", "netns", "exec", host.name, *command]
 
 
 def test_ranks_on_several_hosts_find_the_meeting_place(tmp_path: Path) -> None:
     """The launcher's own host is known by its address, and its meeting place is reached from everywhere."""
     with hosts(3) as (first, *others):
         places = ",".join(f"{host.address}:2" for host in (first, *others))
-        options = ["-np", "5", "-H", places, "--rsh", write_rsh(tmp_path, *others)]
+        options = ["-np", "5", "-H", places, "--rsh", enter_rsh(tmp_path, *others)]
         finished = run_job(from_host(first, *ringtune("run", *options, *program("reaches_meeting"))))
 
     assert 0 == finished.code, finished.text
@@ -47,9 +33,10 @@ def test_the_meeting_place_is_on_the_interface_that_was_named(tmp_path: Path) ->
             ["link", "set", "eth1", "up"],
             ["link", "set", "beyond", "up"],
         ):
-            subprocess.run(["ip", "-n", first.name, *command], check=True)
-        subprocess.run(["ip", "-n", second.name, "route", "add", "10.88.0.0/24", "via", first.address], check=True)
-        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", write_rsh(tmp_path, second)]
+            subprocess.run(from_host(first, "ip", *command), check=True)
+        route = ["ip", "route", "add", "10.88.0.0/24", "via", first.address]
+        subprocess.run(from_host(second, *route), check=True)
+        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", enter_rsh(tmp_path, second)]
         chosen = [*options, "--network-interfaces", "eth1"]
         met = run_job(from_host(first, *ringtune("run", *chosen, *program("reaches_meeting"))))
         told = run_job(from_host(first, *ringtune("run", *chosen, "sh", "-c", "echo $NCCL_SOCKET_IFNAME")))
@@ -65,7 +52,7 @@ def test_a_host_that_cannot_reach_the_launcher_is_named(tmp_path: Path) -> None:
     """The host is named before any rank starts, with the address that was tried."""
     with hosts(2) as (first, second):
         second.set_link(is_up=False)  # the shell of this test needs no network; the ranks would
-        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", write_rsh(tmp_path, second)]
+        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", enter_rsh(tmp_path, second)]
         finished = run_job(from_host(first, *ringtune("run", *options, "true")))
 
     assert 2 == finished.code, finished.text
@@ -75,7 +62,7 @@ def test_a_host_that_cannot_reach_the_launcher_is_named(tmp_path: Path) -> None:
 def test_a_job_on_several_hosts_is_right(tmp_path: Path) -> None:
     """Ranks that were started on other hosts meet and combine what they have."""
     with hosts(2) as (first, second):
-        options = ["-np", "4", "-H", f"{first.address}:2,{second.address}:2", "--rsh", write_rsh(tmp_path, second)]
+        options = ["-np", "4", "-H", f"{first.address}:2,{second.address}:2", "--rsh", enter_rsh(tmp_path, second)]
         finished = run_job(from_host(first, *ringtune("run", *options, *program("adds_up"))))
 
     assert 0 == finished.code, finished.text
@@ -86,7 +73,8 @@ def test_hosts_that_see_each_others_processes_are_two(tmp_path: Path) -> None:
     """One namespace of process ids and two of networks, as containers with --pid=host have, share no memory."""
     with hosts(2) as (first, second):
         script = tmp_path / "rsh"
-        script.write_text(f'#!/bin/sh\nexec ip netns exec {second.name} sh -c "$2"\n', encoding="utf-8")
+        enter = " ".join(from_host(second, "sh", "-c"))
+        script.write_text(f'#!/bin/sh\nexec {enter} "$2"\n', encoding="utf-8")
         script.chmod(0o755)
         options = ["-np", "4", "-H", f"{first.address}:2,{second.address}:2", "--rsh", str(script)]
         finished = run_job(from_host(first, *ringtune("run", *options, *program("adds_up"))))
@@ -99,7 +87,7 @@ def test_a_host_whose_link_is_cut_ends_the_job(tmp_path: Path) -> None:
     """The launcher's own connection lives; the ranks beyond the cut link are ended like all others."""
     environ = {"RINGTUNE_TIMEOUT_S": "4"}
     with hosts(2) as (first, second):
-        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", write_rsh(tmp_path, second)]
+        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", enter_rsh(tmp_path, second)]
         command = from_host(first, *ringtune("run", *options, *program("sleeper", str(tmp_path))))
         with started(command, environ) as job:
             for rank in range(2):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.jobs import program, ringtune, run_job, started, wait_for_line
 from tests.integration.printed_lines import ALL, COUNT, LONGEST, RANKS, numbers, torn_lines
-from tests.integration.remote_shells import SshServer, needs_ssh, ssh_server
+from tests.integration.remote_shells import SshServer, make_ssh_server, needs_ssh, running, ssh_server
 from tests.integration.terminals import on_terminal
 
 pytestmark = needs_ssh
@@ -131,10 +131,41 @@ def test_a_key_that_opens_nothing_is_named(server: SshServer, tmp_path: Path) ->
 
 
 def test_a_port_where_nobody_listens_is_named(server: SshServer, tmp_path: Path) -> None:
-    """The error says what ssh said."""
-    options = ["-p", "1", "--ssh-identity", str(server.identity)]
+    """Once the time to start is over, the error says what ssh said."""
+    options = ["-p", "1", "--ssh-identity", str(server.identity), "--start-timeout", "2.5"]
 
     finished = run_job(launch(server, tmp_path, READY, *options), server.environ())
 
     assert 2 == finished.code, finished.text
+    assert "127.0.0.1: no answer within 2 s; ssh exited with code 255, saying: " in finished.stderr
     assert "ssh: connect to host 127.0.0.2 port 1: Connection refused" in finished.stderr
+
+
+def test_a_host_that_comes_up_late_is_called_again(tmp_path: Path) -> None:
+    """The server starts after the launcher, as in a container beside it; the launcher says what it waits for."""
+    server = make_ssh_server(tmp_path)
+    command = launch(server, tmp_path, "echo here", *server.options(), "--start-timeout", "600")
+
+    with started(command, server.environ()) as job:
+        assert job.process.stderr is not None
+        line = job.process.stderr.readline()
+        with running(server):
+            finished = job.wait()
+
+    assert (
+        f"root@127.0.0.1: ssh exited with code 255, saying: ssh: connect to host 127.0.0.1 port {server.port}" in line
+    )
+    assert "Such hosts are called again for up to 600 s in all (--start-timeout)" in line
+    assert 0 == finished.code, finished.text
+    assert [f"[{rank}] here" for rank in range(5)] == sorted(finished.stdout.splitlines())
+
+
+def test_a_name_that_is_not_known_yet_is_asked_for_again() -> None:
+    """The way to the first other host is looked for until the time to start is over; then the name is in the error."""
+    options = ["-np", "2", "-H", "localhost,no-such-host.invalid", "--start-timeout", "2.5"]
+
+    finished = run_job(ringtune("run", *options, "true"))
+
+    assert 2 == finished.code, finished.text
+    assert 2 == finished.stderr.count("there is no way to host 'no-such-host.invalid'"), finished.text
+    assert "It is tried again for 2 s (--start-timeout)" in finished.stderr

@@ -20,6 +20,7 @@ from ringtune.run_function import RankFailedError
 from ringtune.run_function.call_folder import PREFIX
 from tests.integration.jobs import Finished, program, started, wait_for_line
 from tests.integration.programs import functions
+from tests.integration.remote_shells import needs_ssh, ssh_server
 
 LIMIT_S = 60.0
 QUIET = {"RINGTUNE_ALGORITHM_TABLE": "default"}
@@ -47,6 +48,29 @@ def test_one_rank_is_a_job_too() -> None:
     (result,) = ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)
 
     assert (0, 1) == result["place"]
+
+
+@needs_ssh
+def test_hosts_from_a_function_run_the_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ranks of other hosts are reached by ssh; function and results lie in the shared working directory."""
+    monkeypatch.chdir(tmp_path)
+    ssh = tmp_path / "ssh"
+    ssh.mkdir()
+    with ssh_server(ssh) as server:
+        results = ringtune.run(
+            functions.sums,
+            (np.arange(3.0),),
+            np=2,
+            hosts=lambda: [f"{server.login}@127.0.0.1", f"{server.login}@127.0.0.2"],
+            ssh_port=server.port,
+            ssh_identity_file=server.identity,
+            env={**QUIET, **server.environ(), "AUTOTUNE_SEED": "5"},
+            timeout_s=LIMIT_S,
+        )
+
+    assert [(0, 2), (1, 2)] == [result["place"] for result in results]
+    assert ["5", "5"] == [result["seed"] for result in results]
+    assert [] == list(tmp_path.glob(f"{PREFIX}*"))
 
 
 def test_a_call_that_was_written_for_horovod_works() -> None:
@@ -187,3 +211,20 @@ def test_a_program_s_own_handler_of_sigterm_stays() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)
     assert signal.SIG_DFL == signal.signal(signal.SIGTERM, before)
+
+
+def test_an_elastic_call_returns_the_results_of_the_ranks_that_are_left() -> None:
+    """A killed worker costs its result alone; the pause of its host is longer than the call."""
+    results = ringtune.run(
+        functions.survives_a_loss, np=3, min_np=2, cooldown_range=(300, 300), env=QUIET, timeout_s=LIMIT_S
+    )
+
+    assert [{"place": (rank, 2), "total": 2.0} for rank in range(2)] == results
+
+
+def test_an_elastic_call_that_fails_everywhere_raises_what_a_rank_has_raised() -> None:
+    """The traceback comes along, as in a fixed job."""
+    with pytest.raises(RankFailedError, match="raised ValueError: no luck") as error:
+        ringtune.run(functions.fails_on_rank_1, np=2, min_np=2, reset_limit=0, env=QUIET, timeout_s=LIMIT_S)
+
+    assert 1 == error.value.rank

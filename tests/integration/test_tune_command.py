@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning a command by launching it: what it costs to misbehave, what is written, what a resumed run knows."""
 
+import os
 import signal
 import sys
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ringtune.tuner import read_log
-from tests.integration.jobs import DEADLINE_S, Finished, program, ringtune, run_job, started, wait_for_line
+from ringtune.tuning.host_lock import HostLock
+from tests.integration.jobs import DEADLINE_S, Finished, Job, program, ringtune, run_job, started, wait_for_line
 
 MIB = 2**20
 SLOW_STEPS = 400
@@ -41,6 +43,12 @@ def tune_script(folder: Path, script: str, *options: str) -> Finished:
     return run_job(tune(folder, [sys.executable, "-c", script], *options))
 
 
+def first_word(job: Job) -> str:
+    """Return the first line that a job writes to stderr."""
+    assert job.process.stderr is not None
+    return job.process.stderr.readline()
+
+
 def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
     """A shell that reads the file has the variable; the table names file, choice and speed-up."""
     finished = run_job(tune(tmp_path, tuned_program(tmp_path)))
@@ -55,6 +63,28 @@ def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
     assert f"written: {written}\n" in finished.stdout
     assert "chosen: fusion_bytes" in finished.stdout
     assert ["unset"] * 3 == launches(tmp_path)[:3], "the baseline comes first"
+
+
+def test_a_command_waits_for_its_turn(tmp_path: Path) -> None:
+    """Nothing is launched while another job of the host tunes; Ctrl-C ends the wait, and the turn comes otherwise."""
+    path = tmp_path / "tuning.lock"
+    lock = HostLock(path, pytest.fail)
+    assert lock.try_take()
+    command = tune(tmp_path, tuned_program(tmp_path))
+
+    with started(command, {"AUTOTUNE_LOCK": str(path)}) as job:
+        assert "this command waits its turn" in first_word(job)
+        job.process.send_signal(signal.SIGINT)
+        interrupted = job.wait()
+    assert [] == launches(tmp_path)
+    with started(command, {"AUTOTUNE_LOCK": str(path)}) as job:
+        assert f"(pid {os.getpid()}) is tuning; this command waits its turn" in first_word(job)
+        lock.release()
+        finished = job.wait()
+
+    assert 128 + signal.SIGINT == interrupted.code, interrupted.text
+    assert 0 == finished.code, finished.text
+    assert "written: " in finished.stdout
 
 
 def test_nothing_to_gain_is_nothing_written(tmp_path: Path) -> None:
@@ -140,7 +170,9 @@ def test_a_fast_config_with_wrong_results_is_no_winner(tmp_path: Path) -> None:
     assert 0 == finished.code, finished.text
     assert "gave wrong results: result 2 is 7.5, with nothing set it is 7.25" in finished.stderr
     assert "chosen: keeping default" in finished.stdout
-    assert "results: compared with those of the defaults" in finished.stdout
+    assert "results: compared with those of the defaults: 2 per launch, to 0.001; the defaults' own" in finished.stdout
+    assert "refused: fusion_bytes " in finished.stdout
+    assert "gave wrong results: result 2 is 7.5" in finished.stdout
     samples = [sample for sample in read_log(tmp_path / "log").runs[0].samples if sample.phase == "search"]
     assert ["launch_failed"] * len(samples) == [sample.reason for sample in samples]
 
@@ -168,8 +200,8 @@ def test_a_baseline_whose_results_change_ends_the_run(tmp_path: Path) -> None:
     finished = tune_script(tmp_path, script, "--result-tolerance", "0")
 
     assert 1 == finished.code, finished.text
-    assert "its results change from launch to launch" in finished.stderr
-    assert "--result-tolerance" in finished.stderr
+    assert "does not repeat its own results: result 1 was " in finished.stderr
+    assert "give a --result-tolerance above the spread" in finished.stderr
 
 
 @pytest.mark.parametrize(

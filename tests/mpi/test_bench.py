@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.contestants import Surroundings, find_contestants
+from ringtune.bench.contestants import BenchEnvironment, find_contestants
 from ringtune.bench.launching import launch
 from ringtune.bench.timing import Scheme
-from ringtune.bench.workloads import Gradient, Workload
+from ringtune.bench.workloads import Workload, WorkloadGradient
 
-GRADIENTS = Workload("small", (Gradient("a:b", 1), Gradient("c=d", 70_001), Gradient("e", 15)))
+GRADIENTS = Workload("small", (WorkloadGradient("a:b", 1), WorkloadGradient("c=d", 70_001), WorkloadGradient("e", 15)))
 SCHEME = Scheme((1024, 1 << 20), (GRADIENTS,), size_ms=5, workload_ms=5)
 
 
@@ -24,7 +24,7 @@ def test_sizes_and_every_way_of_a_step_are_measured(
     monkeypatch.setenv("HOME", str(tmp_path))
     environment = Path(sys.prefix)
     name = environment.name.removeprefix(".venv-")
-    surroundings = Surroundings(ranks, environment.parent, os.environ)
+    surroundings = BenchEnvironment(ranks, environment.parent, os.environ)
     found, missing = find_contestants([name], surroundings)
     assert [] == missing
 

@@ -65,7 +65,12 @@ class Environment:
         """
         own = str(self.root / "bin")
         path = f"{own}{os.pathsep}{os.environ['PATH']}" if has_compilers else own
-        return {**{name: os.environ[name] for name in INHERITED if name in os.environ}, "PATH": path, **more}
+        return {
+            **{name: os.environ[name] for name in INHERITED if name in os.environ},
+            "PATH": path,
+            "AUTOTUNE_LOCK": "0",
+            **more,
+        }
 
     def run(self, *command: str, has_compilers: bool = False, **variables: str) -> Finished:
         """Run a command to its end, from a folder that is not the repository."""

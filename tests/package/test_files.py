@@ -19,6 +19,7 @@ from tests.package.distributions import ARCHITECTURES, GLIBC, REPOSITORY, packag
 SOURCES_BUILT_BY_USERS = {
     "ringtune/mpi/mpi_plugin.cpp",
     "ringtune/mpi/transport/mpi/plugin_abi.h",
+    "ringtune/graph_operations/jax_op.cpp",
     "ringtune/graph_operations/tensorflow_op.cpp",
     "ringtune/graph_operations/bindings/submission_abi.h",
     "ringtune/bench/programs/limit.cpp",

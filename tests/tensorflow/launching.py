@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs of this folder on several ranks, in the environment that runs the tests: `make test-tensorflow`."""
+"""Runs programs of this folder on several ranks, in the environment that runs the tests: `make test-tensorflow`.
+
+The ranks are forked from a process that has imported TensorFlow, which takes four seconds of a core. TensorFlow has no
+thread until its first operation.
+"""
 
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from ringtune import tensorflow_op
-from tests.integration.jobs import Finished, ringtune, run_job
+from ringtune import graph_library
+from tests.integration.forked_ranks import Forked
+from tests.integration.jobs import Finished, Ranks, run_job
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTRAOP_THREADS": "1"}
 
 needs_operations = pytest.mark.skipif(
-    not any(any(folder.glob("*.so")) for folder in tensorflow_op._folders()),
+    not any(any(folder.glob("*.so")) for folder in graph_library.library_folders()),
     reason="the graph's operations are not built: python -m ringtune.tensorflow_op",
 )
 WAYS = ["numpy", pytest.param("operations", marks=needs_operations)]
@@ -24,8 +27,12 @@ WAYS = ["numpy", pytest.param("operations", marks=needs_operations)]
 
 def run(ranks: int, program: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:
     """Run a program to its end; nothing of the job may be left."""
-    command = ringtune("run", "-np", str(ranks), sys.executable, str(PROGRAMS / f"{program}.py"), *arguments)
-    return run_job(command, {**QUIET, **(environ or {})}, deadline_s=540.0)
+    return run_job(Ranks(ranks, forked(program, *arguments)), environ, deadline_s=540.0)
+
+
+def forked(program: str, *arguments: str) -> Forked:
+    """Return a program of this folder, to be forked."""
+    return Forked(PROGRAMS / f"{program}.py", arguments)
 
 
 def assert_all_right(finished: Finished, ranks: int) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.integration.jobs import run_job
-from tests.tensorflow.launching import QUIET, WAYS, assert_all_right, needs_operations, run
+from tests.tensorflow.launching import WAYS, assert_all_right, needs_operations, run
 
 TRACE = """
 import sys
 from pathlib import Path
 import tensorflow as tf
-from ringtune import tensorflow_op
-tensorflow_op._folders = lambda: iter([Path(sys.argv[1])])
+from ringtune import graph_library
+graph_library.library_folders = lambda: iter([Path(sys.argv[1])])
 import ringtune.tensorflow as hvd
 hvd.init()
 for _ in range(2):
@@ -54,10 +54,10 @@ def test_ranks_with_and_without_the_operations_train_together() -> None:
 def test_operations_that_do_not_fit_are_named_once_and_not_used(tmp_path: Path, name: str | None, words: str) -> None:
     """A library for another TensorFlow, or a broken one, is one warning; gradients go through numpy functions."""
     version = "import importlib.metadata as m; print(m.version('tensorflow-cpu'))"
-    fitting = f"tensorflow-{run_job([sys.executable, '-c', version], QUIET).stdout.strip()}.so"
+    fitting = f"tensorflow-{run_job([sys.executable, '-c', version]).stdout.strip()}.so"
     (tmp_path / (name or fitting)).write_text("no library")
 
-    finished = run_job([sys.executable, "-c", TRACE, str(tmp_path)], QUIET)
+    finished = run_job([sys.executable, "-c", TRACE, str(tmp_path)])
 
     assert 0 == finished.code, finished.text
     assert "3.0\n3.0\n" == finished.stdout, finished.text
@@ -71,7 +71,7 @@ def test_operations_that_do_not_fit_are_named_once_and_not_used(tmp_path: Path, 
 )
 def test_a_build_that_is_not_possible_says_why(compiler: str, words: str) -> None:
     """Without a compiler, or with one that fails, the exit status is 2 and the text says what to do."""
-    finished = run_job([sys.executable, "-m", "ringtune.tensorflow_op", "--compiler", compiler], QUIET)
+    finished = run_job([sys.executable, "-m", "ringtune.tensorflow_op", "--compiler", compiler])
 
     assert 2 == finished.code, finished.text
     assert words in finished.stderr, finished.text

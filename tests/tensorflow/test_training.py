@@ -9,7 +9,7 @@ import pytest
 from job import ExampleJob
 from ringtune.tuner.review import review_log
 from tests.integration.jobs import run_job
-from tests.tensorflow.launching import QUIET, WAYS, assert_all_right, run
+from tests.tensorflow.launching import WAYS, assert_all_right, run
 
 BUDGET = {
     "AUTOTUNE": "1",
@@ -41,7 +41,7 @@ def test_keras_without_tensorflow_is_refused_with_what_to_do() -> None:
     # The other backends have dependencies of their own, which this environment lacks.
     program = "import keras; keras.config.backend = lambda: 'torch'; import ringtune.keras"
 
-    finished = run_job([sys.executable, "-c", program], QUIET)
+    finished = run_job([sys.executable, "-c", program])
 
     assert 1 == finished.code, finished.text
     assert "ConfigError: Keras runs on torch here" in finished.stderr, finished.text
@@ -52,7 +52,7 @@ def test_the_keras_example_learns_while_it_is_tuned(tmp_path: Path) -> None:
     """The program of Horovod's tutorial: nine in ten unseen images are read, and tuning comes to a verdict."""
     log = tmp_path / "tuning.jsonl"
     arguments = ["--epochs", "4", "--depth", "6", "--train-for-tuner"]
-    job = ExampleJob("examples/keras_digits.py", arguments, 2, {**QUIET, **BUDGET, "AUTOTUNE_LOG": str(log)})
+    job = ExampleJob("examples/keras_digits.py", arguments, 2, {**BUDGET, "AUTOTUNE_LOG": str(log)})
 
     report = job.run(tmp_path / "report.json", timeout_s=150.0)
     (review,) = review_log(log).runs

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of gradients in graphs: TensorFlow operations, or numpy functions."""
 
-from ringtune import tensorflow_op
+from ringtune import graph_library
 
 
 def choose_way(way: str, rank: int) -> None:
@@ -12,4 +12,4 @@ def choose_way(way: str, rank: int) -> None:
         rank: This rank.
     """
     if way == "numpy" or (way == "mixed" and rank % 2):
-        tensorflow_op._folders = lambda: iter(())  # nothing was built
+        graph_library.library_folders = lambda: iter(())  # nothing was built

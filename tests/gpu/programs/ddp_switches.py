@@ -20,11 +20,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ringtune.ddp import autotune
 from ringtune.ddp.buckets import BucketSizes
-from ringtune.ddp.control import ControlGroup
-from ringtune.ddp.follower import ROUND_STEPS, Follower
-from ringtune.ddp.reducers import bucket_sizes, is_captured
-from ringtune.ddp.step_clock import DeviceSteps, clock_for
-from ringtune.ddp.target import Exchange
+from ringtune.ddp.model import DdpModel
+from ringtune.ddp.reducers import bucket_sizes
+from ringtune.ddp.steps import StepsOfModel
+from ringtune.model_tuning.control import ControlGroup
+from ringtune.model_tuning.exchange import Exchange
+from ringtune.model_tuning.follower import ROUND_STEPS, Follower, FollowerLinks
+from ringtune.model_tuning.forward_pass import is_captured
+from ringtune.model_tuning.step_clock import DeviceSteps, clock_for
 from ringtune.tuning.windows import StepEnd
 from tests.gpu.torch_ranks import say_figures
 
@@ -53,16 +56,10 @@ def make_model(device: torch.device, **options: Any) -> DistributedDataParallel:
 
 def follow(model: DistributedDataParallel) -> tuple[Follower, Exchange, list[str]]:
     """Follow a model without a tuner; the caller makes the wishes and reads the warnings."""
-    exchange, warnings = Exchange(bucket_sizes(model)), list[str]()
-    follower = Follower(
-        ControlGroup(model.process_group, 60.0),
-        exchange=exchange,
-        sizes=bucket_sizes(model),
-        clock=clock_for(model.device),
-        accept_hook=False,
-        warn=warnings.append,
-    )
-    follower.follow(model)
+    exchange, warnings = Exchange(bucket_sizes(model).words()), list[str]()
+    links = FollowerLinks(exchange, clock_for(model.device), warnings.append)
+    follower = Follower(ControlGroup(model.process_group, 60.0), DdpModel(model), links)
+    follower.follow()
     return follower, exchange, warnings
 
 
@@ -107,13 +104,13 @@ def bits(device: torch.device) -> dict[str, Any]:
             def change(step: int, exchange: Exchange = exchange) -> None:
                 poison(device)
                 if step % (2 * ROUND_STEPS) == 0:
-                    exchange.ask(SIZES[step // (2 * ROUND_STEPS) % len(SIZES)])
+                    exchange.ask(SIZES[step // (2 * ROUND_STEPS) % len(SIZES)].words())
 
             found = gradients(model, stream, change)
             if len(found) != len(wanted) or not all(map(torch.equal, wanted, found)):
                 differing.append(f"{name}, stream {number}")
             assert not warnings, warnings
-            assert follower.sizes != BucketSizes(int(0.5 * 2**20), int(0.5 * 2**20)), "nothing was changed"
+            assert follower.words != (int(0.5 * 2**20), int(0.5 * 2**20)), "nothing was changed"
             exchange.end()
     return {"differing": differing}
 
@@ -168,7 +165,7 @@ def captured(device: torch.device) -> dict[str, Any]:
     before = is_captured(device)
     with torch.cuda.graph(graph):
         seen.append(is_captured(device))
-        follower.before_forward(model)
+        StepsOfModel(follower).before_forward(model)
     return {"is_captured": [before, *seen, is_captured(device)], "is_over": follower.is_over, "warnings": warnings}
 
 

@@ -16,6 +16,7 @@ from torch.distributed import FileStore  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
 from ringtune.ddp import DdpTuner, autotune
+from ringtune.ddp.model import DdpModel
 from tests.gpu.torch_ranks import say_figures
 
 LAYERS, WIDTH, BATCHES = 8, 256, 8
@@ -62,7 +63,7 @@ def main() -> None:
     dist.init_process_group(backend, store=FileStore(store, int(ranks)), rank=int(rank), world_size=int(ranks))
     model = make_model(device)
     budget = int(steps) - SPARE_STEPS
-    tuner = autotune(model, log=log, max_steps=budget, seed=1) if log != "-" else DdpTuner(None, None)
+    tuner = autotune(model, log=log, max_steps=budget, seed=1) if log != "-" else DdpTuner(DdpModel(model), None, None)
     with tuner:
         host_ms, device_ms = train(model, device, int(steps))
         is_finished, result = tuner.is_finished, tuner.result

@@ -20,15 +20,17 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compr
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from ringtune.ddp import DdpTuner, autotune, follower
+from ringtune.ddp import DdpTuner, autotune
+from ringtune.ddp import model as ddp_model
 from ringtune.ddp.buckets import BucketSizes
-from ringtune.ddp.control import ControlGroup
-from ringtune.ddp.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower
+from ringtune.ddp.model import DdpModel
 from ringtune.ddp.reducers import Rebuild, bucket_sizes
-from ringtune.ddp.rounds import digest_of
-from ringtune.ddp.step_clock import HostSteps
-from ringtune.ddp.target import Exchange
 from ringtune.errors import MismatchError
+from ringtune.model_tuning.control import ControlGroup
+from ringtune.model_tuning.exchange import Exchange
+from ringtune.model_tuning.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower, FollowerLinks
+from ringtune.model_tuning.rounds import digest_of
+from ringtune.model_tuning.step_clock import HostSteps
 from ringtune.tuner.policy import continuous, watch
 from ringtune.tuning import question
 from tests.integration.ddp_training import Branches, train, wrapped
@@ -41,16 +43,10 @@ SIZES = [BucketSizes(9_000, 9_000), BucketSizes(1_000_000, 4_000), BucketSizes(1
 
 def follow(model: DistributedDataParallel) -> tuple[Follower, Exchange]:
     """Follow a model without a tuner; the caller makes the wishes."""
-    exchange = Exchange(bucket_sizes(model))
-    mine = Follower(
-        ControlGroup(model.process_group, LIMIT_S),
-        exchange=exchange if RANK == 0 else None,
-        sizes=bucket_sizes(model),
-        clock=HostSteps(),
-        accept_hook=False,
-        warn=lambda text: say(f"warned {RANK}: {text}"),
-    )
-    mine.follow(model)
+    exchange = Exchange(bucket_sizes(model).words())
+    links = FollowerLinks(exchange if RANK == 0 else None, HostSteps(), lambda text: say(f"warned {RANK}: {text}"))
+    mine = Follower(ControlGroup(model.process_group, LIMIT_S), DdpModel(model), links)
+    mine.follow()
     return mine, exchange
 
 
@@ -80,9 +76,9 @@ def compare(name: str, *, hook: Any = None, steps: int = 24, **options: Any) -> 
     found: set[int] = set()
 
     def before(step: int) -> None:
-        found.add(mine.sizes.cap_bytes)
+        found.add(mine.words[0])
         if step % 5 == 3:
-            exchange.ask(SIZES[step // 5 % len(SIZES)])
+            exchange.ask(SIZES[step // 5 % len(SIZES)].words())
 
     actual = train(changed, steps, before=before, **ways)
     assert mine._step == steps - 1, (name, mine._step)  # the last one ends with the next forward pass
@@ -128,7 +124,7 @@ def many() -> None:
     reducers = []
     used_kib = []
     for step in range(240):
-        exchange.ask(BucketSizes(30_000 + 2_000 * step, 50_000 - step))
+        exchange.ask((30_000 + 2_000 * step, 50_000 - step))
         if step % ROUND_STEPS == 0:
             reducers.append(weakref.ref(model.reducer))
         if step in (59, 239):
@@ -317,13 +313,13 @@ def disagreeing() -> None:
     model = wrapped()
     before = bucket_sizes(model)
     mine, exchange = follow(model)
-    exchange.ask(SIZES[0])
-    with patch.object(follower, "Rebuild", broken_rebuild if RANK == 1 else Rebuild):
+    exchange.ask(SIZES[0].words())
+    with patch.object(ddp_model, "Rebuild", broken_rebuild if RANK == 1 else Rebuild):
         train(model, 12)
     assert mine.is_over
     assert bucket_sizes(model) == before
     train(model, 3)
-    with patch.object(follower, "digest_of", lambda *arguments: digest_of(*arguments) + RANK):
+    with patch.object(ddp_model, "digest_of", lambda *arguments: digest_of(*arguments) + RANK):
         expect_mismatch("hash", wrapped())
     expect_mismatch("steps", wrapped(), step=RANK * ROUND_STEPS)
 
@@ -338,7 +334,7 @@ def expect_mismatch(word: str, model: DistributedDataParallel, step: int = 0) ->
     before = bucket_sizes(model)
     mine, exchange = follow(model)
     mine._step = step
-    exchange.ask(SIZES[0])
+    exchange.ask(SIZES[0].words())
     text = ""
     try:
         train(model, 12)

@@ -11,7 +11,7 @@ import torch
 import ringtune.torch as hvd
 from ringtune.torch.buffers import ENGINE_DTYPES, MOVABLE_DTYPES
 from tests.integration.plain_rank import run_cases, say
-from tests.integration.standin_device import DeviceTensor, Machine, on_device
+from tests.integration.standin_device import DeviceTensor, Machine, load_driver, on_device
 
 Tensors = list[torch.Tensor]
 SHAPES = ((), (0,), (1,), (3, 5), (1031,), (20_011,))
@@ -160,6 +160,7 @@ def _refused(kind: type[Exception], word: str, call: Callable[[], object]) -> No
 def main() -> None:
     """Run cases, and require that nothing of the engine's is left on the device."""
     torch.set_num_threads(1)
+    load_driver()
     hvd.init()
     machine = Machine(seed=hvd.rank() + 1)
     run_cases(globals(), sys.argv[1:], machine)

@@ -12,6 +12,7 @@ import numpy as np
 
 import ringtune
 import ringtune.arrays as rt
+from ringtune.errors import PeerLostError
 
 TOLD = "began"
 
@@ -37,6 +38,21 @@ def is_killed_on_rank_1() -> None:
     if rt.rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     rt.allreduce(np.ones(2), name="never")
+
+
+def survives_a_loss() -> dict[str, Any]:
+    """Lose a worker of three and go on without it; return this rank's place at the end."""
+    rt.init()
+    try:
+        if os.environ["RINGTUNE_WORKER_ID"] == "1":
+            os.kill(os.getpid(), signal.SIGKILL)
+        while True:
+            rt.allreduce(np.ones(2), name="step")
+    except PeerLostError:
+        rt.shutdown()
+        rt.init()
+    total = rt.allreduce(np.ones(1), op=rt.Sum)
+    return {"place": (rt.rank(), rt.size()), "total": float(total[0])}
 
 
 def returns_what_cannot_be_sent() -> object:

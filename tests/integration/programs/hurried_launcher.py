@@ -2,7 +2,7 @@
 """The `ringtune` command without any time for what ranks wrote last, as on a machine that is very busy."""
 
 from ringtune import cli
-from ringtune.launch import launcher
+from ringtune.launch import job_loop
 
-launcher.LOCAL_DRAIN_S = 0.0
+job_loop.LOCAL_DRAIN_S = 0.0
 cli.main()

@@ -17,12 +17,12 @@ from ringtune.service.api.admission import Arrivals
 from ringtune.service.api.dependencies import AppState
 from ringtune.service.door import Door
 from ringtune.service.load_shedding import Refusals
-from ringtune.service.places import Limits, Places
+from ringtune.service.open_connections import ConnectionLimits, OpenConnections
 from ringtune.service.serving import protocol_maker
 from tests.contract.service.applications import application
 
 Address: TypeAlias = tuple[str, int]
-PATIENT = Limits(connections_max=100, head_s=600.0, idle_s=600.0)
+PATIENT = ConnectionLimits(connections_max=100, head_s=600.0, idle_s=600.0)
 
 
 @dataclass
@@ -36,7 +36,7 @@ class OpenDoor:
     """
 
     parts: AppState
-    places: Places
+    places: OpenConnections
     address: Address
 
     async def connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -50,13 +50,13 @@ class OpenDoor:
 
 @asynccontextmanager
 async def open_door(
-    app: ASGIApp, folder: Path, *, limits: Limits = PATIENT, parts: AppState | None = None
+    app: ASGIApp, folder: Path, *, limits: ConnectionLimits = PATIENT, parts: AppState | None = None
 ) -> AsyncIterator[OpenDoor]:
     """Yield a door behind which `app` answers."""
     known: AppState = parts or application(folder).state.service_state
     config = uvicorn.Config(Arrivals(app), log_config=None, lifespan="off", http="httptools", timeout_keep_alive=3600)
     config.load()
-    places = Places(limits, time.monotonic)
+    places = OpenConnections(limits, time.monotonic)
     listener = socket.create_server(("127.0.0.1", 0))
     door = Door(listener, places, Refusals(known.admission, known.metrics, known.ids), known.metrics)
     address: Address = listener.getsockname()

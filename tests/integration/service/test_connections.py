@@ -16,7 +16,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from ringtune.service.descriptors import raise_limit
-from ringtune.service.places import Limits
+from ringtune.service.open_connections import ConnectionLimits
 from tests.contract.service.applications import bearer
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.integration.service.doors import open_door
@@ -164,7 +164,7 @@ def test_a_reply_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
         ended.set()
 
     async def scenario() -> float:
-        async with open_door(endless, tmp_path, limits=Limits(10, 600.0, unread_s=0.0)) as door:
+        async with open_door(endless, tmp_path, limits=ConnectionLimits(10, 600.0, unread_s=0.0)) as door:
             link = socket.create_connection(door.address)
             link.sendall(HALF_HEAD + b"\r\n")
             await asyncio.wait_for(ended.wait(), LIMIT_S)

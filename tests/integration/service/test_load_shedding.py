@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from ringtune.service.api.admission import Gate
 from ringtune.service.api.dependencies import AppState
 from ringtune.service.api.limits import BodyLimit
-from ringtune.service.places import Limits
+from ringtune.service.open_connections import ConnectionLimits
 from tests.contract.service.applications import application
 from tests.integration.service.doors import PATIENT, open_door
 
@@ -83,7 +83,7 @@ async def answer_of(reader: asyncio.StreamReader) -> Answer:
 
 
 @asynccontextmanager
-async def serving(folder: Path, *, taken: int, limits: Limits = PATIENT) -> AsyncIterator[Server]:
+async def serving(folder: Path, *, taken: int, limits: ConnectionLimits = PATIENT) -> AsyncIterator[Server]:
     """Yield a server of which so many of three places are taken; requests get their body back as the answer."""
     parts: AppState = application(folder, requests_max=PLACES).state.service_state
     parts.admission.taken = taken
@@ -257,7 +257,7 @@ def test_a_request_that_follows_a_refused_one_at_once_is_answered_or_the_connect
     """Nothing is answered for a request that it was not meant for, and nothing stays expected."""
 
     async def scenario() -> tuple[bytes, int]:
-        async with serving(tmp_path, taken=PLACES, limits=Limits(10, 600.0, idle_s=0.0)) as server:
+        async with serving(tmp_path, taken=PLACES, limits=ConnectionLimits(10, 600.0, idle_s=0.0)) as server:
             reader, writer = await server.connected()
             first, *others = parts
             writer.write(first)
@@ -278,7 +278,7 @@ def test_who_was_refused_and_says_nothing_more_is_forgotten(tmp_path: Path) -> N
     """The connection is closed after as long as any other."""
 
     async def scenario() -> bytes:
-        async with serving(tmp_path, taken=PLACES, limits=Limits(10, 600.0, idle_s=0.0)) as server:
+        async with serving(tmp_path, taken=PLACES, limits=ConnectionLimits(10, 600.0, idle_s=0.0)) as server:
             reader, writer = await server.connected()
             writer.write(WRITE + BODY)
             everything = await asyncio.wait_for(reader.read(-1), LIMIT_S)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.client import Limits, ServiceClient
+from ringtune.client import ExchangeLimits, ServiceClient
 from ringtune.errors import StoreError
 from ringtune.service_link.first_config import FirstConfigDesigner
 from ringtune.service_link.http_link import HttpLink
@@ -75,7 +75,7 @@ def test_every_other_call_meets_lies_with_typed_errors() -> None:
             connection.sendall(lie(rng, SPACE))
 
     with serving(handle) as url:
-        client = ServiceClient(url, "token", Limits(exchange_s=2.0))
+        client = ServiceClient(url, "token", ExchangeLimits(exchange_s=2.0))
         calls: tuple[Callable[[], object], ...] = (
             lambda: client.find_or_create_study({}),
             lambda: client.tell_batch("a", [{"trial_id": "x"}]),

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ringtune.client import Limits, ServiceClient, ServiceRefusedError, ServiceUnavailableError
+from ringtune.client import ExchangeLimits, ServiceClient, ServiceRefusedError, ServiceUnavailableError
 from ringtune.service_link import breaker, delivery, report_sender
 from ringtune.service_link.results import study_of
 from ringtune.tuner import Config, JobLabels, RunSettings, open_log
@@ -37,7 +37,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("patient")
 
-LARGE = Limits(60.0, 8 << 20)
+LARGE = ExchangeLimits(60.0, 8 << 20)
 WINDOWS_PER_KILL = 40
 TIMES = {"median": 80.0, "mad": 1.0, "mean": 81.0}
 MEASURED = {"score_bytes_per_s": 1e8, "step_ms": TIMES, "steps": 10, "valid": True, "reason": None}

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ringtune.client import (
-    Limits,
+    ExchangeLimits,
     ServiceClient,
     ServiceRefusedError,
     ServiceReplyError,
@@ -28,7 +28,7 @@ from tests.integration.service_link.servers import (
 PAGE = b'{"items": [], "next_cursor": null}'
 
 
-def refusal(handler: Handler, limits: Limits | None = None) -> StoreError:
+def refusal(handler: Handler, limits: ExchangeLimits | None = None) -> StoreError:
     """Return the error that a call raises."""
     with serving(handler) as url, pytest.raises(StoreError) as raised:
         ServiceClient(url, "t0ken", limits).studies()
@@ -60,7 +60,7 @@ def test_a_byte_now_and_then_is_late_like_silence(reply: bytes) -> None:
     """In the head as in the body: the limit is for the whole exchange, which would take minutes."""
     began_s = time.monotonic()
 
-    error = refusal(trickle(reply, gap_s=0.02), Limits(exchange_s=0.5))
+    error = refusal(trickle(reply, gap_s=0.02), ExchangeLimits(exchange_s=0.5))
 
     assert isinstance(error, ServiceUnavailableError)
     assert "time" in str(error)
@@ -70,7 +70,7 @@ def test_a_byte_now_and_then_is_late_like_silence(reply: bytes) -> None:
 @pytest.mark.parametrize("handler", [black_hole, lambda _connection: None])
 def test_silence_and_a_hang_up_are_no_answer(handler: Handler) -> None:
     """The same call may succeed later."""
-    assert isinstance(refusal(handler, Limits(exchange_s=0.3)), ServiceUnavailableError)
+    assert isinstance(refusal(handler, ExchangeLimits(exchange_s=0.3)), ServiceUnavailableError)
 
 
 def test_nobody_there_is_no_answer() -> None:
@@ -113,7 +113,7 @@ def test_an_answer_without_end_is_not_read(chunked: bool) -> None:
         while True:
             connection.sendall(part)
 
-    error = refusal(handle, Limits(reply_bytes=50_000))
+    error = refusal(handle, ExchangeLimits(reply_bytes=50_000))
 
     assert isinstance(error, ServiceReplyError)
     assert "50000 bytes" in str(error)
@@ -155,4 +155,4 @@ def test_a_problem_is_told_with_its_code_and_nothing_that_moves_the_terminal() -
 def test_no_error_shows_the_token() -> None:
     """No error of any kind contains the token."""
     for reply in (b"", http_reply(b"", "401 Unauthorized"), http_reply(b"[]"), b"junk\r\n\r\n"):
-        assert "t0ken" not in str(refusal(always(reply), Limits(exchange_s=0.3)))
+        assert "t0ken" not in str(refusal(always(reply), ExchangeLimits(exchange_s=0.3)))

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.store import Database, migrate
 from ringtune.service.store.tables import METADATA
 
@@ -120,7 +120,7 @@ def database(url: str) -> Iterator[Database]:
 @pytest.fixture
 def service(database: Database) -> Iterator[Service]:
     """A service that writes, without processes that design."""
-    made = Service(database, policy=Policy(design_workers=0))
+    made = Service(database, policy=ServiceLimits(design_workers=0))
     made.start()
     yield made
     made.close()

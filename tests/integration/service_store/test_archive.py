@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from ringtune.rest_models import Imported
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.tokens import Tokens
-from ringtune.service.domain.values import Adoption, StudyFilter
+from ringtune.service.domain.values import PairedTestResult, StudyFilter
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace, ResultConflict, StudyNotFound, TokenNotFound
 from ringtune.service.store import Database, audit, reports, studies, summaries
 from ringtune.service.store.tables import tokens as tokens_table
@@ -40,7 +40,7 @@ from tests.unit.service.domain.reported import (
 def other(kind: str, template: Callable[[str], str]) -> Iterator[Service]:
     """A service over an empty database of the other kind."""
     database = Database.open(template({"sqlite": "postgresql", "postgresql": "sqlite"}[kind]))
-    made = Service(database, policy=Policy(design_workers=0))
+    made = Service(database, policy=ServiceLimits(design_workers=0))
     made.start()
     yield made
     made.close()
@@ -54,8 +54,8 @@ def fill(service: Service) -> None:
     asked = service.suggestions.ask(second.study_id, new_id(), "job-3", 60.0)
     odd = [
         (asked.trial_id, result("job-3", asked.config, fencing_token=9)),
-        (new_id(), result("job-3", OTHER, adoption=Adoption(0.1, 0.05, 0.15, 6))),
-        (new_id(), result("job-3", OTHER, adoption=Adoption(100.0, 50.0, 150.0, 6))),
+        (new_id(), result("job-3", OTHER, adoption=PairedTestResult(0.1, 0.05, 0.15, 6))),
+        (new_id(), result("job-3", OTHER, adoption=PairedTestResult(100.0, 50.0, 150.0, 6))),
         (
             new_id(),
             replace(result("job-3"), valid=False, reason=VoidReason.PAUSE, score_bytes_per_s=None, step_ms=None),
@@ -89,7 +89,7 @@ def test_what_is_derived_is_restored_too(service: Service, database: Database, e
     """The summaries of an import are those of the ledger that was exported."""
     fill(service)
     restored = Database.open(empty)
-    copy = Service(restored, policy=Policy(design_workers=0))
+    copy = Service(restored, policy=ServiceLimits(design_workers=0))
     copy.migrate()
 
     copy.archive.take(service.archive.export())
@@ -230,7 +230,7 @@ def test_an_archive_of_an_unknown_schema_is_refused(service: Service, schema: st
 def test_numbers_that_the_database_writes_otherwise_are_taken_back(service: Service) -> None:
     """Whole numbers and a negative zero are stored as doubles; the digest in the export is theirs."""
     whole = replace(result("job-1"), score_bytes_per_s=400_000_000, step_ms=StepTimes(100, -0.0, 100))
-    tell(service, study_of(service).study_id, new_id(), replace(whole, adoption=Adoption(1, -0.0, 2, 5)))
+    tell(service, study_of(service).study_id, new_id(), replace(whole, adoption=PairedTestResult(1, -0.0, 2, 5)))
     lines = list(service.archive.export())
     service.studies.delete(study_of(service).study_id)
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from ringtune.service.domain import Service
-from ringtune.service.domain.summing import rebuild
-from ringtune.service.domain.values import Study
+from ringtune.service.domain.summary_updates import rebuild
+from ringtune.service.domain.values import StudyRecord
 from ringtune.service.store import Database, migrate, reports, summaries
-from ringtune.tuner import Config, Phase
+from ringtune.tuner import Config, Phase, default_config, search_space, tunable_names
 from tests.unit.service.domain.reported import (
     BETTER,
     DEFAULT,
+    GRADIENT_BYTES,
     KEY,
     OTHER,
     QUERY,
@@ -31,12 +32,20 @@ POOR = DEFAULT.replace({"fusion_bytes": 64 << 10})
 LIMIT = 4.0
 
 
-def measure_over(service: Service, study: Study, job_id: str, baseline: Config, steps_ms: Sequence[float]) -> None:
-    """Report a job's own baseline and BETTER, in two windows, and the paired test of the two."""
+def measure_over(
+    service: Service,
+    study: StudyRecord,
+    job_id: str,
+    baseline: Config,
+    steps_ms: Sequence[float],
+    *,
+    challenger: Config = BETTER,
+) -> None:
+    """Report a job's own baseline and another config, in two windows, and the paired test of the two."""
     own, better = steps_ms
     begun = result(job_id, baseline, own, phase=Phase.BASELINE)
-    test = result(job_id, BETTER, better, phase=Phase.ADOPTION, adoption=paired(own / better - 1.0))
-    windows = [begun, result(job_id, BETTER, better), begun, result(job_id, BETTER, better), begun, test]
+    test = result(job_id, challenger, better, phase=Phase.ADOPTION, adoption=paired(own / better - 1.0))
+    windows = [begun, result(job_id, challenger, better), begun, result(job_id, challenger, better), begun, test]
     service.ledger.tell_batch(study.study_id, [(new_id(), window) for window in windows])
 
 
@@ -52,6 +61,26 @@ def test_a_speedup_over_another_baseline_does_not_confirm_one_over_the_default(s
     assert (BETTER, True) == (found.config, found.is_prior)
     assert (1, 3, None) == (found.evidence.jobs, found.evidence.trials, found.evidence.speedup)
     assert DEFAULT == found.evidence.baseline
+
+
+@pytest.mark.parametrize("is_hierarchical", [True, False])
+def test_the_default_is_that_of_the_studys_layout(service: Service, is_hierarchical: bool) -> None:
+    """Between hosts of several ranks a gain over the ring of all ranks is no gain over the default."""
+    layout = (2, 2)
+    default = default_config(layout)
+    space = search_space({}, default, tuned=tunable_names(layout, has_allgathers=False)).to_json()
+    key = replace(KEY, layout=layout)
+    study = service.studies.find_or_create(key, space_json=space, model_name="resnet50", gradient_bytes=GRADIENT_BYTES)
+    baseline = default.replace({"hierarchical_allreduce": is_hierarchical})
+    challenger = default.replace({"fusion_bytes": 8 << 20})
+    for job_id in ("job-1", "job-2"):
+        measure_over(service, study, job_id, baseline, (200.0, 100.0), challenger=challenger)
+
+    found = service.recommendations.find(replace(QUERY, world_size=4, local_size=2))
+    elsewhere = service.recommendations.find(replace(QUERY, model="c" * 64, world_size=4, local_size=2))
+
+    assert is_hierarchical != found.is_prior
+    assert default == elsewhere.config
 
 
 def test_what_beats_a_poor_baseline_does_not_displace_what_beats_the_default(service: Service) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.service.domain import Policy, Service
-from ringtune.service.domain.summing import rebuild_all
+from ringtune.service.domain import Service, ServiceLimits
+from ringtune.service.domain.summary_updates import rebuild_all
 from ringtune.service.domain.writer import POINTS
 from ringtune.service.store import Database, reports, summaries
 from tests.integration.service_store.readiness import Readiness
@@ -66,7 +66,7 @@ RecordProperty = Callable[[str, object], None]
 
 def new_record(url: str, database: Database) -> Record:
     """Return an empty record of a new study."""
-    return Record(url, study_of(Service(database, policy=Policy(design_workers=0))).study_id)
+    return Record(url, study_of(Service(database, policy=ServiceLimits(design_workers=0))).study_id)
 
 
 def check_after(record: Record, database: Database, numbers: range) -> None:
@@ -82,7 +82,7 @@ def check_after(record: Record, database: Database, numbers: range) -> None:
     assert NOTHING == record.losses(database)
     with database.writing(reports.LOCK) as connection:
         incremental = summaries.everything(connection, record.study_id)
-        rebuild_all(connection, Policy().max_speedup)
+        rebuild_all(connection, ServiceLimits().max_speedup)
         assert incremental == summaries.everything(connection, record.study_id)
 
 

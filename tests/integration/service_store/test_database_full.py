@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.errors import Unavailable
 from ringtune.service.store import Database, reports
 from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
@@ -139,7 +139,7 @@ def fill_and_heal(disk: SmallDisk, record: Record) -> None:
 def check(disk: SmallDisk, times: int) -> None:
     """Fill and heal the disk several times, and see that each result is there once."""
     database = Database.open(disk.url)
-    service = Service(database, policy=Policy(design_workers=0))
+    service = Service(database, policy=ServiceLimits(design_workers=0))
     service.migrate()
     service.start()
     record = Record(service, study_of(service).study_id)

@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from ringtune.service.domain import Policy, Service
-from ringtune.service.domain.summing import rebuild_all
-from ringtune.service.domain.values import ReportedResult, Study
+from ringtune.service.domain import Service, ServiceLimits
+from ringtune.service.domain.summary_updates import rebuild_all
+from ringtune.service.domain.values import ReportedResult, StudyRecord
 from ringtune.service.domain.writer import POINTS, GroupWriter, Ticket
 from ringtune.service.errors import Unavailable
 from ringtune.service.store import Database, reports, summaries
@@ -106,11 +106,11 @@ class Record:
         self._killed, self._answered = threading.Event(), threading.Event()
         self.database = Database.open(self.server.url)
         self.service = Service(
-            self.database, policy=Policy(design_workers=0), writer_type=self.writer_type, on_point=self._pass
+            self.database, policy=ServiceLimits(design_workers=0), writer_type=self.writer_type, on_point=self._pass
         )
         self.service.migrate()
         self.service.start()
-        self.study: Study = study_of(self.service)
+        self.study: StudyRecord = study_of(self.service)
 
     def kill_at(self, point: str, count: int) -> None:
         """Have clients report, kill the database at the `count`-th passage of a point, and start it again."""
@@ -190,7 +190,7 @@ def check(found: Record, points: Sequence[tuple[str, int]]) -> None:
     assert len(points) * PER_KILL == len(found.acknowledged) == len(found.sent)
     with found.database.writing(reports.LOCK) as connection:
         incremental = summaries.everything(connection, found.study.study_id)
-        rebuild_all(connection, Policy().max_speedup)
+        rebuild_all(connection, ServiceLimits().max_speedup)
         assert incremental == summaries.everything(connection, found.study.study_id)
 
 

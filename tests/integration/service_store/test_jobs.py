@@ -9,10 +9,10 @@ import pytest
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.canonical import canonical
-from ringtune.service.domain.jobs import FIRST_RESULT_S, MIN_SILENCE_S, Job, JobFacts
-from ringtune.service.domain.machines import Machine
+from ringtune.service.domain.jobs import FIRST_RESULT_S, MIN_SILENCE_S, JobReport, StudyJob
+from ringtune.service.domain.machines import MachineKind
 from ringtune.service.domain.overview import Overview, Wanted
-from ringtune.service.domain.values import Adoption
+from ringtune.service.domain.values import PairedTestResult
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database
 from ringtune.service.store.clock import UnixNow
@@ -21,13 +21,13 @@ from ringtune.tuner import Phase
 from tests.integration.service_store.archives import sealed
 from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
 
-MACHINE = Machine(hosts=2, cpu_model="AMD EPYC 7B13", cores=64, link_kind="tcp", link_bits_per_s=25 * 10**9)
-RUNNING = JobFacts(name="first try", tags=("nightly", "a100"), commit="9fceb02", machines=(MACHINE,))
-LOST = Adoption(-0.01, -0.03, 0.01, 6)
-WON = Adoption(0.1, 0.05, 0.15, 6)
+MACHINE = MachineKind(hosts=2, cpu_model="AMD EPYC 7B13", cores=64, link_kind="tcp", link_bits_per_s=25 * 10**9)
+RUNNING = JobReport(name="first try", tags=("nightly", "a100"), commit="9fceb02", machines=(MACHINE,))
+LOST = PairedTestResult(-0.01, -0.03, 0.01, 6)
+WON = PairedTestResult(0.1, 0.05, 0.15, 6)
 
 
-def jobs_of(service: Service, study_id: str) -> dict[str, Job]:
+def jobs_of(service: Service, study_id: str) -> dict[str, StudyJob]:
     """Return the jobs of a study by id."""
     return {job.job_id: job for job in service.jobs.of_study(study_id, 100)}
 
@@ -59,7 +59,7 @@ def test_a_job_is_what_it_says(service: Service) -> None:
     (running,) = service.jobs.of_study(study_id, 10)
     service.jobs.put(study_id, "job", decided)
     late = service.jobs.put(study_id, "job", RUNNING)
-    ended = service.jobs.put(study_id, "job", JobFacts(state="ended_early", name="renamed"))
+    ended = service.jobs.put(study_id, "job", JobReport(state="ended_early", name="renamed"))
     (job,) = service.jobs.of_study(study_id, 10)
 
     assert ("running", None) == (running.state, running.verdict)
@@ -99,7 +99,7 @@ def test_a_paired_test_is_a_decision_and_an_end_is_none(service: Service) -> Non
     for job_id, found in (("won", WON), ("kept", LOST)):
         tell(service, study_id, new_id(), result(job_id, phase=Phase.BASELINE))
         tell(service, study_id, new_id(), result(job_id, BETTER, 90.0, phase=Phase.ADOPTION, adoption=found))
-    service.jobs.put(study_id, "ended", JobFacts(state="ended_early"))
+    service.jobs.put(study_id, "ended", JobReport(state="ended_early"))
 
     jobs = jobs_of(service, study_id)
 
@@ -116,7 +116,7 @@ def test_a_list_of_studies_counts_the_same_states(service: Service, database: Da
     report_at(service, database, study_id, "runs", [20.0, 10.0])
     announce(service, database, study_id, "lost", 2 * MIN_SILENCE_S)
     report_at(service, database, study_id, "lost", [1.5 * MIN_SILENCE_S + 10, 1.5 * MIN_SILENCE_S])
-    service.jobs.put(study_id, "ended", JobFacts(state="ended_early"))
+    service.jobs.put(study_id, "ended", JobReport(state="ended_early"))
     tell(service, study_id, new_id(), result("won", BETTER, 90.0, phase=Phase.ADOPTION, adoption=WON))
     overview = Overview(database)
 
@@ -135,7 +135,7 @@ def test_machines_have_the_name_that_people_give_or_that_of_their_facts(service:
     overview = Overview(database)
     service.jobs.put(first.study_id, "job", RUNNING)
     before = overview.study(second.study_id).study
-    service.jobs.put(second.study_id, "job", JobFacts(hardware_name="Rack 7"))
+    service.jobs.put(second.study_id, "job", JobReport(hardware_name="Rack 7"))
     after = overview.study(first.study_id).study
 
     assert (None, "AMD EPYC 7B13, 64 cores, 2 hosts, tcp 25 Gbit/s") == (before.hardware_name, before.machines)
@@ -148,20 +148,20 @@ def test_machines_have_the_name_that_people_give_or_that_of_their_facts(service:
 @pytest.mark.parametrize(
     "facts",
     [
-        JobFacts(state="won"),  # type: ignore[arg-type]
-        JobFacts(name=""),
-        JobFacts(name="a\nb"),
-        JobFacts(tags=("x" * 201,)),
-        JobFacts(tags=tuple(map(str, range(21)))),
-        JobFacts(commit="x" * 101),
-        JobFacts(verdict=""),
-        JobFacts(machines=(replace(MACHINE, cores=0),)),
-        JobFacts(machines=(replace(MACHINE, cpu_model="\x00"),)),
-        JobFacts(machines=(replace(MACHINE, link_bits_per_s=-1),)),
-        JobFacts(machines=(MACHINE,) * 65),
+        JobReport(state="won"),  # type: ignore[arg-type]
+        JobReport(name=""),
+        JobReport(name="a\nb"),
+        JobReport(tags=("x" * 201,)),
+        JobReport(tags=tuple(map(str, range(21)))),
+        JobReport(commit="x" * 101),
+        JobReport(verdict=""),
+        JobReport(machines=(replace(MACHINE, cores=0),)),
+        JobReport(machines=(replace(MACHINE, cpu_model="\x00"),)),
+        JobReport(machines=(replace(MACHINE, link_bits_per_s=-1),)),
+        JobReport(machines=(MACHINE,) * 65),
     ],
 )
-def test_facts_that_cannot_be_shown_are_refused(facts: JobFacts, service: Service) -> None:
+def test_facts_that_cannot_be_shown_are_refused(facts: JobReport, service: Service) -> None:
     """Unprintable facts are refused, and nothing is kept."""
     study_id = study_of(service).study_id
 
@@ -185,7 +185,7 @@ def test_a_job_of_no_study_is_not_known(service: Service) -> None:
 )
 def test_words_of_a_job_that_cannot_be_shown_are_refused(changed: dict[str, object], service: Service) -> None:
     """The line that holds unprintable words is refused, since they would come onto pages."""
-    service.jobs.put(study_of(service).study_id, "job-1", JobFacts())
+    service.jobs.put(study_of(service).study_id, "job-1", JobReport())
     lines = list(service.archive.export())
     number = next(number for number, line in enumerate(lines) if '"type":"job"' in line)
     lines[number] = canonical({**json.loads(lines[number]), **changed})

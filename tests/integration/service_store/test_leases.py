@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.asked_space import AskedSpace
 from ringtune.service.domain.design_tasks import DesignTasks
 from ringtune.service.domain.designing import Designing
@@ -108,9 +108,9 @@ def test_a_study_that_another_process_deleted_is_not_found(service: Service, dat
     study_id = study_of(service).study_id
     service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     cache = StudyCache(database)
-    problems, asked = DesignTasks(database, cache, Policy()), AskedSpace.of(cache.get(study_id))
+    problems, asked = DesignTasks(database, cache, ServiceLimits()), AskedSpace.of(cache.get(study_id))
     assert problems.task_of(asked) is not None
-    elsewhere = Service(Database.open(url), policy=Policy(design_workers=0))
+    elsewhere = Service(Database.open(url), policy=ServiceLimits(design_workers=0))
     elsewhere.studies.delete(study_id)
     elsewhere.close()
 
@@ -158,7 +158,7 @@ def test_without_a_designer_configs_fill_the_space(service: Service) -> None:
 def test_a_designer_in_its_own_process_fills_the_queue(template: Callable[[str], str]) -> None:
     """Suggestions come from the designer once it has computed some; a killed process is replaced, and all end."""
     database = Database.open(template("sqlite"))
-    service = Service(database, policy=Policy(queued_suggestions=2))
+    service = Service(database, policy=ServiceLimits(queued_suggestions=2))
     service.start()
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)

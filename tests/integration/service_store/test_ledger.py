@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import update
 
 from ringtune.rest_models import StoredResult
-from ringtune.service.domain import Policy, Service
-from ringtune.service.domain.summing import rebuild_all
-from ringtune.service.domain.values import Adoption
+from ringtune.service.domain import Service, ServiceLimits
+from ringtune.service.domain.summary_updates import rebuild_all
+from ringtune.service.domain.values import PairedTestResult
 from ringtune.service.errors import (
     ImplausibleResult,
     OutsideSearchSpace,
@@ -24,7 +24,7 @@ from ringtune.service.store.tables import trials
 from ringtune.tuner import Phase, VoidReason, search_space
 from tests.unit.service.domain.reported import BETTER, DEFAULT, new_id, result, study_of, tell
 
-LIMIT = Policy().max_speedup
+LIMIT = ServiceLimits().max_speedup
 
 
 def rows_of(database: Database, study_id: str) -> list[dict[str, object]]:
@@ -97,7 +97,7 @@ def test_what_cannot_be_true_is_refused_and_leaves_its_neighbours(service: Servi
         (new_id(), replace(honest, score_bytes_per_s=float("nan"))),
         (new_id(), replace(honest, config=outside)),
         (taken, result("job-1", BETTER, 90.0)),
-        (new_id(), replace(honest, adoption=Adoption(2 * LIMIT, LIMIT, 3 * LIMIT, 5))),
+        (new_id(), replace(honest, adoption=PairedTestResult(2 * LIMIT, LIMIT, 3 * LIMIT, 5))),
         (new_id(), replace(honest, valid=False, reason=VoidReason.PAUSE)),
     ]
     batch += [batch[0], (batch[0][0], result("job-1", BETTER, 90.0))]
@@ -130,7 +130,7 @@ def test_what_is_unlike_the_jobs_own_baseline_is_quarantined(service: Service) -
 
 def test_a_job_without_end_is_quarantined(database: Database) -> None:
     """A job with more configs than a search takes adds nothing any more, but may repeat its own."""
-    service = Service(database, policy=Policy(design_workers=0, max_configs_per_job=3))
+    service = Service(database, policy=ServiceLimits(design_workers=0, max_configs_per_job=3))
     service.start()
     study_id = study_of(service).study_id
     configs = [DEFAULT.replace({"cycle_ms": 1.0 + n}) for n in range(4)]
@@ -166,7 +166,7 @@ def test_what_is_derived_is_what_would_be_rebuilt(service: Service, database: Da
     for number in range(300):
         phase = Phase.BASELINE if number % 5 == 0 else Phase.SEARCH
         config = DEFAULT if number % 5 == 0 else configs[number % 6]
-        adoption = Adoption(0.1, 0.05, 0.15, 6) if number % 11 == 1 else None
+        adoption = PairedTestResult(0.1, 0.05, 0.15, 6) if number % 11 == 1 else None
         step_ms = float(rng.uniform(10.0, 900.0))
         told.append((new_id(), result(f"job-{number % 9}", config, step_ms, phase=phase, adoption=adoption)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.asked_space import AskedSpace
 from ringtune.service.domain.design_tasks import MAX_QUEUED, DesignTasks
 from ringtune.service.domain.study_cache import StudyCache
@@ -45,7 +45,7 @@ def queue_up(database: Database, study_id: str, space: SearchSpace, *configs: Co
     """Keep configs as a designer suggests them for a space."""
     cache = StudyCache(database)
     wanted = AskedSpace.of(cache.get(study_id), space.to_json())
-    DesignTasks(database, cache, Policy()).keep(wanted, [config.to_json() for config in configs])
+    DesignTasks(database, cache, ServiceLimits()).keep(wanted, [config.to_json() for config in configs])
 
 
 @pytest.mark.parametrize("first_fixed", [{}, {"response_cache": True}])
@@ -171,7 +171,7 @@ def test_a_designer_is_asked_in_the_job_s_space(service: Service, database: Data
     without = narrow(response_cache=False)
     at_work = [asked(service, study.study_id, space) for space in (WIDE, without)]
     cache = StudyCache(database)
-    problems = DesignTasks(database, cache, Policy())
+    problems = DesignTasks(database, cache, ServiceLimits())
 
     posed = problems.task_of(AskedSpace.of(cache.get(study.study_id), without.to_json()))
 
@@ -198,7 +198,7 @@ def test_the_queue_of_a_study_is_bounded_whatever_spaces_are_asked_for(service: 
 def test_suggestions_are_computed_for_each_space(template: Callable[[str], str]) -> None:
     """The designer's process computes for the study and for a job that has fixed a knob."""
     database = Database.open(template("sqlite"))
-    service = Service(database, policy=Policy(queued_suggestions=2))
+    service = Service(database, policy=ServiceLimits(queued_suggestions=2))
     service.start()
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)

@@ -6,13 +6,13 @@ import re
 import pytest
 from sqlalchemy import select, update
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.page_sessions import AHEAD_S, TOUCHED_S, PageSession, new_secret
 from ringtune.service.errors import SessionNotFound
 from ringtune.service.store import Database, audit
 from ringtune.service.store.tables import page_sessions
 
-POLICY = Policy(design_workers=0)
+POLICY = ServiceLimits(design_workers=0)
 SETTING = "setting:admin"
 SECRET = "a-secret-of-a-setting-"
 
@@ -161,7 +161,7 @@ def test_a_session_of_an_unknown_token_is_none(service: Service) -> None:
 def test_a_token_has_a_bounded_number_of_sessions(service: Service, database: Database) -> None:
     """One more ends the one that was used longest ago; another token's are left alone."""
     _, other = begun(service)
-    limited = Service(database, policy=Policy(design_workers=0, max_sessions_per_token=3))
+    limited = Service(database, policy=ServiceLimits(design_workers=0, max_sessions_per_token=3))
     ids = []
     for _ in range(4):
         let_pass(database, "seen_unix_s", 1.0)

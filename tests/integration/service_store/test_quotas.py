@@ -3,9 +3,9 @@
 
 import pytest
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.suggestions import HeldLease
-from ringtune.service.domain.values import StudyKey
+from ringtune.service.domain.values import ComparisonKey
 from ringtune.service.errors import QuotaExceeded
 from ringtune.service.store import Database
 from ringtune.tuner import ENGINE_PARAMETERS, SearchSpace
@@ -18,12 +18,12 @@ ONE, OTHER = "0" * 16, "1" * 16
 @pytest.fixture
 def narrow(database: Database) -> Service:
     """A service with small quotas."""
-    return Service(database, policy=Policy(max_leases_per_token=LEASES, max_new_studies_per_token=STUDIES))
+    return Service(database, policy=ServiceLimits(max_leases_per_token=LEASES, max_new_studies_per_token=STUDIES))
 
 
 def created(service: Service, number: int, token_id: str | None) -> str:
     """Create a study of another model with a token and return its id."""
-    key = StudyKey("a" * 64, f"{number:064x}", (2,), "ringtune", 1)
+    key = ComparisonKey("a" * 64, f"{number:064x}", (2,), "ringtune", 1)
     return service.studies.find_or_create(
         key, space_json=SearchSpace(ENGINE_PARAMETERS, {}).to_json(), token_id=token_id
     ).study_id

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from ringtune.rest_models import Recommendation
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.recommendations import Recommendations
-from ringtune.service.domain.values import Adoption, RecommendationQuery
+from ringtune.service.domain.values import PairedTestResult, RecommendationQuery
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace
 from ringtune.service.store import Database
 from ringtune.service.store import database as store
@@ -33,7 +33,7 @@ from tests.unit.service.domain.reported import (
 )
 
 Lie = Callable[[Service, str], None]
-LIMIT = Policy().max_speedup
+LIMIT = ServiceLimits().max_speedup
 
 
 def answer(recommendation: Recommendation) -> tuple[str, Config, bool]:
@@ -149,7 +149,7 @@ def praise_with_tests(service: Service, study_id: str) -> None:
     """Report paired tests of another config, as precise as can be."""
     tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     for number in range(30):
-        test = Adoption(3.0, 2.999, 3.001, 1000)
+        test = PairedTestResult(3.0, 2.999, 3.001, 1000)
         tell(service, study_id, new_id(), replace(result("liar", OTHER, adoption=test), run_id=f"run-{number}"))
 
 
@@ -157,7 +157,7 @@ def blame_the_best(service: Service, study_id: str) -> None:
     """Report the recommended config as very slow."""
     tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     for number in range(30):
-        test = Adoption(-0.7, -0.71, -0.69, 1000)
+        test = PairedTestResult(-0.7, -0.71, -0.69, 1000)
         tell(service, study_id, new_id(), replace(result("liar", BETTER, adoption=test), run_id=f"run-{number}"))
 
 
@@ -166,8 +166,8 @@ def report_absurd_scores(service: Service, study_id: str) -> None:
     absurd = [
         result("liar", OTHER, 1e-2),
         replace(result("liar", OTHER), score_bytes_per_s=1e300),
-        result("liar", OTHER, adoption=Adoption(1e6, 1e5, 1e7, 5)),
-        result("liar", OTHER, adoption=Adoption(0.1, -0.9999999999999999, 1e300, 5)),
+        result("liar", OTHER, adoption=PairedTestResult(1e6, 1e5, 1e7, 5)),
+        result("liar", OTHER, adoption=PairedTestResult(0.1, -0.9999999999999999, 1e300, 5)),
     ]
     tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     stored = service.ledger.tell_batch(study_id, [(new_id(), item) for item in absurd * 10])
@@ -177,7 +177,7 @@ def report_absurd_scores(service: Service, study_id: str) -> None:
 def support_the_second(service: Service, study_id: str) -> None:
     """Praise the config that two honest jobs measured as good, but not as the best."""
     tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
-    test = Adoption(3.0, 2.999, 3.001, 1000)
+    test = PairedTestResult(3.0, 2.999, 3.001, 1000)
     for _ in range(30):
         tell(service, study_id, new_id(), result("liar", OTHER, adoption=test))
 

@@ -7,7 +7,7 @@ import pytest
 
 from ringtune.rest_models import Recommendation
 from ringtune.service.domain import Service
-from ringtune.service.domain.jobs import JobFacts
+from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.errors import JobConflict, TokenNotFound
@@ -157,7 +157,7 @@ def test_verdicts_are_told_with_what_every_reporter_says(service: Service, datab
     user, _ = service.tokens.create("user", ["report"])
     study = study_of(service)
     named = adopt(service, study, team.token_id, BETTER, 0.1)
-    service.jobs.put(study.study_id, named, JobFacts(name="night run"), team.token_id)
+    service.jobs.put(study.study_id, named, JobReport(name="night run"), team.token_id)
     adopt(service, study, user.token_id, BETTER, -0.2)
     open_job = adopt(service, study, None, BETTER, 0.3)
 
@@ -188,7 +188,7 @@ def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, data
         lambda: service.suggestions.renew(held, 60.0),
         lambda: service.suggestions.release(held),
         lambda: service.ledger.take_run(log_of("run-1"), job_id, ATTACKER),
-        lambda: service.jobs.put(study.study_id, job_id, JobFacts(), ATTACKER),
+        lambda: service.jobs.put(study.study_id, job_id, JobReport(), ATTACKER),
     )
 
     for attempt in attempts:

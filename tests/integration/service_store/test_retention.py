@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 from sqlalchemy import Connection, select, update
 
-from ringtune.service.domain import Policy, Service, retention
+from ringtune.service.domain import Service, ServiceLimits, retention
 from ringtune.service.domain.retention import ClockDoubted, Retention
-from ringtune.service.domain.summing import rebuild
+from ringtune.service.domain.summary_updates import rebuild
 from ringtune.service.domain.values import Removed
 from ringtune.service.store import Database
 from ringtune.service.store.clock import now_unix_s
@@ -18,8 +18,8 @@ from tests.unit.service.domain.reported import BETTER, KEY, OTHER, QUERY, measur
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 AGE_S = 90 * DAY_S
-POLICY = Policy(design_workers=0, max_age_s=AGE_S)
-Serving = Callable[[Policy], Service]
+POLICY = ServiceLimits(design_workers=0, max_age_s=AGE_S)
+Serving = Callable[[ServiceLimits], Service]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def serving(database: Database) -> Iterator[Serving]:
     """Makes services over the database, and closes them."""
     made: list[Service] = []
 
-    def make(policy: Policy) -> Service:
+    def make(policy: ServiceLimits) -> Service:
         service = Service(database, policy=policy)
         service.start()
         made.append(service)
@@ -53,7 +53,7 @@ class Clocks:
     ahead_s: float = 0.0
     rests: list[float] = field(default_factory=list)
 
-    def retention(self, policy: Policy = POLICY) -> Retention:
+    def retention(self, policy: ServiceLimits = POLICY) -> Retention:
         """Return a retention that reads these clocks."""
         self.monkeypatch.setattr(retention, "now_unix_s", self._now)
         return Retention(self.database, policy, rest=self.rests.append, steady=lambda: self.steady_s)
@@ -91,7 +91,7 @@ def jobs_left(database: Database) -> set[str]:
 
 def test_the_oldest_go_and_what_followed_from_them(database: Database, serving: Serving) -> None:
     """The oldest results by age, then by number, are deleted, and the summaries are those of the rest."""
-    service = serving(Policy(design_workers=0, max_age_s=HOUR_S, max_results=8))
+    service = serving(ServiceLimits(design_workers=0, max_age_s=HOUR_S, max_results=8))
     study = study_of(service)
     for job_id, ago_s in (("old", 50 * DAY_S), ("middle", HOUR_S / 3), ("new", 0.0)):
         measure(service, study, job_id, BETTER if job_id == "new" else OTHER, 80.0)
@@ -109,7 +109,7 @@ def test_the_oldest_go_and_what_followed_from_them(database: Database, serving: 
 
 def test_age_looks_at_each_result_itself(database: Database, serving: Serving) -> None:
     """An imported result has an old time and a new number; its deletion takes no fresh result with it."""
-    service = serving(Policy(design_workers=0, max_age_s=HOUR_S))
+    service = serving(ServiceLimits(design_workers=0, max_age_s=HOUR_S))
     study = study_of(service)
     for job_id, ago_s in (("fresh", 0.0), ("middle", HOUR_S / 3), ("imported", 50 * DAY_S)):
         measure(service, study, job_id, BETTER, 80.0)
@@ -123,7 +123,7 @@ def test_others_report_between_two_studies(
     database: Database, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The deletion holds the ledger for one study at a time, and leaves complete studies alone."""
-    service = serving(Policy(design_workers=0, max_age_s=HOUR_S))
+    service = serving(ServiceLimits(design_workers=0, max_age_s=HOUR_S))
     layouts = [(ranks,) for ranks in range(1, 5)]
     for layout in layouts:
         measure(service, study_of(service, replace(KEY, layout=layout)), "old", OTHER, 70.0)
@@ -143,7 +143,7 @@ def test_others_report_between_two_studies(
     def report(_seconds: float) -> None:
         tell(service, fresh.study_id, new_id(), result("job-1", BETTER, 80.0))
 
-    removed = Retention(database, Policy(max_age_s=HOUR_S), rest=report).apply()
+    removed = Retention(database, ServiceLimits(max_age_s=HOUR_S), rest=report).apply()
 
     assert Removed(4 * 6, 0) == removed
     assert {study_of(service, replace(KEY, layout=layout)).study_id for layout in layouts} == set(rebuilt)
@@ -212,9 +212,9 @@ def test_a_clock_that_is_set_meanwhile_removes_nothing_that_time(
 
 def test_one_run_removes_a_tenth_at_most(database: Database, serving: Serving, clocks: Clocks) -> None:
     """The oldest first, the others in the next runs; the newest stay even if nothing comes any more."""
-    service = serving(Policy(design_workers=0, max_age_s=10 * DAY_S))
+    service = serving(ServiceLimits(design_workers=0, max_age_s=10 * DAY_S))
     daily(service, database, 40)
-    policy = Policy(max_age_s=10 * DAY_S)
+    policy = ServiceLimits(max_age_s=10 * DAY_S)
     left, runs = 40, 0
 
     while (removed := clocks.retention(policy).apply().results) > 0:

@@ -9,7 +9,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain import service as domain_service
 from ringtune.service.errors import SchemaError
 from ringtune.service.store import Database, is_current, migrate, summaries
@@ -59,7 +59,7 @@ def test_migrations_go_back(empty: str) -> None:
 
 def test_a_service_derives_again_what_a_migration_made_empty(database: Database) -> None:
     """After a step back and forward the summaries are as before, from the ledger alone."""
-    service = Service(database, policy=Policy(design_workers=0))
+    service = Service(database, policy=ServiceLimits(design_workers=0))
     service.start()
     study = study_of(service)
     look(service, study, "job-1", BETTER, 80.0)
@@ -77,7 +77,7 @@ def test_a_service_derives_again_what_a_migration_made_empty(database: Database)
 
 def test_a_migration_that_does_not_derive_is_not_made(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it ends before the summaries are there, the next start does both."""
-    service = Service(database, policy=Policy(design_workers=0))
+    service = Service(database, policy=ServiceLimits(design_workers=0))
     service.start()
     measure(service, study_of(service), "job-1", BETTER, 80.0)
     migrate(database, "ledger")

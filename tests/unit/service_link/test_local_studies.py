@@ -15,6 +15,7 @@ from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord,
 MODEL = "ab" * 32
 KEY = {"hardware": "cd" * 32, "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}
 QUESTION = StudyQuery("resnet", 8, 4)
+DEFAULT = default_config(QUESTION.layout)
 NOW_UNIX_S = 2e9
 
 
@@ -22,7 +23,7 @@ def finished(
     name: str, ci_low: float, *, adopted: bool = True, age_s: float = 10.0, baseline: Any = None, **key: Any
 ) -> RunLog:
     """Return a finished run whose config is told by its cycle time, the bound in percent."""
-    config = {**default_config(), "cycle_ms": 100 * ci_low}
+    config = {**DEFAULT, "cycle_ms": 100 * ci_low}
     header: Mapping[str, Any] = {"layout": {}, "versions": {}, "search_space": {}, "fixed": {}, "steps_budget": {}}
     run = RunRecord(
         t_s=0.0,
@@ -31,7 +32,7 @@ def finished(
         unix_time_s=NOW_UNIX_S - age_s,
         model_name="resnet",
         key={**KEY, **key},
-        baseline=default_config().to_json() if baseline is None else baseline,
+        baseline=DEFAULT.to_json() if baseline is None else baseline,
         seed=0,
         **header,
     )
@@ -46,7 +47,7 @@ def test_without_a_run_the_default_is_recommended() -> None:
     """The default comes without evidence, and with the reason."""
     offer = recommend_from([], QUESTION, NOW_UNIX_S)
 
-    assert ("default", 0, default_config()) == (offer.source, offer.evidence.trials, offer.config)
+    assert ("default", 0, DEFAULT) == (offer.source, offer.evidence.trials, offer.config)
 
 
 def test_the_best_lower_bound_of_the_layout_holds() -> None:
@@ -84,13 +85,13 @@ def test_a_later_run_is_no_second_job() -> None:
 
 def test_a_gain_over_another_baseline_is_a_prior_that_comes_last() -> None:
     """Twice as fast as a poor baseline says little to a job that starts from the default."""
-    poor = {**default_config(), "fusion_bytes": 65536}
+    poor = {**DEFAULT, "fusion_bytes": 65536}
     elsewhere = [finished(name, 0.9, baseline=poor) for name in ("a", "b")]
 
     over_default = recommend_from([*elsewhere, finished("c", 0.1)], QUESTION, NOW_UNIX_S)
     alone = recommend_from(elsewhere, QUESTION, NOW_UNIX_S)
 
-    assert (0.1, default_config()) == (over_default.evidence.ci_low, over_default.evidence.baseline)
+    assert (0.1, DEFAULT) == (over_default.evidence.ci_low, over_default.evidence.baseline)
     assert (2, True, poor) == (alone.evidence.jobs, alone.is_prior, alone.evidence.baseline)
 
 

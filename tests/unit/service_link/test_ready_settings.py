@@ -7,6 +7,7 @@ import pytest
 
 from ringtune.client import Evidence, Recommendation, ServiceReplyError
 from ringtune.errors import ConfigError
+from ringtune.rest_models import StudyKey
 from ringtune.service_link.ready_settings import (
     advice_text,
     checked_config,
@@ -119,6 +120,17 @@ def test_a_gain_over_another_baseline_is_said_to_be_one() -> None:
     assert "baseline" not in default
     assert "over another baseline than the default" in other
     assert "reboot" not in other
+
+
+@pytest.mark.parametrize(("ranks_per_host", "is_other"), [((2, 2), False), ((2,), True)])
+def test_the_default_beside_which_a_gain_is_said_is_the_layouts(
+    ranks_per_host: tuple[int, ...], is_other: bool
+) -> None:
+    """A job between hosts of several ranks begins with the hierarchical allreduce."""
+    key = StudyKey(hardware="a" * 64, model="b" * 64, layout=list(ranks_per_host))
+    found = with_evidence(baseline=default_config((2, 2)).to_json()).model_copy(update={"key": key})
+
+    assert is_other == ("another baseline" in evidence_text(found))
 
 
 def test_what_is_pasted() -> None:

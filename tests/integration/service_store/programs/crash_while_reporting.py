@@ -16,7 +16,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.writer import GroupWriter
 from ringtune.service.store import Database
 from tests.integration.service_store.early_writer import EarlyWriter
@@ -60,7 +60,7 @@ def main() -> None:
     killer = Killer(point, int(count), waits=is_control)
     service = Service(
         Database.open(url),
-        policy=Policy(design_workers=0),
+        policy=ServiceLimits(design_workers=0),
         writer_type=EarlyWriter if is_control else GroupWriter,
         on_point=killer.pass_point,
     )

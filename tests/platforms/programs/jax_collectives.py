@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the collectives of `ringtune.jax`, compiled, transformed and neither; each rank prints what passed.
+
+Argument: `fallback`, where the library of asynchronous calls is hidden.
+"""
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import ringtune.jax as hvd
+from ringtune import graph_library
+
+IS_FALLBACK = "fallback" in sys.argv
+if IS_FALLBACK:
+    graph_library.library_folders = lambda: iter([Path("/nowhere")])
+jax.config.update("jax_enable_x64", True)
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+assert IS_FALLBACK == (hvd.compiled_calls().library is None), hvd.compiled_calls()
+
+x = jnp.arange(6.0).reshape(2, 3) + rank
+average = np.arange(6.0).reshape(2, 3) + (size - 1) / 2
+
+
+def check_dtypes() -> None:
+    """An allreduce is right outside and inside of compiled functions, in every dtype that the engine computes with."""
+    np.testing.assert_allclose(hvd.allreduce(x), average)
+    np.testing.assert_allclose(jax.jit(hvd.allreduce)(x), average)
+    for dtype in (
+        jnp.bfloat16,
+        jnp.float16,
+        jnp.float32,
+        jnp.float64,
+        jnp.int8,
+        jnp.uint8,
+        jnp.int32,
+        jnp.int64,
+        jnp.bool_,
+    ):
+        summed = jax.jit(lambda value: hvd.allreduce(value, op=hvd.Sum))(jnp.ones(5, dtype))
+        assert summed.dtype == dtype, summed.dtype
+        np.testing.assert_array_equal(np.asarray(summed), np.full(5, size, summed.dtype))
+    assert jax.jit(lambda value: hvd.allreduce(value, op=hvd.Max))(jnp.float32(rank)) == size - 1
+
+
+def check_transformations() -> None:
+    """An allreduce is right under `grad`, `scan`, `vmap` and donation."""
+    gradient = jax.jit(jax.grad(lambda value: (hvd.allreduce(value) ** 2).sum()))(x)
+    np.testing.assert_allclose(gradient, 2 * average)
+    _, scanned = jax.jit(
+        lambda: jax.lax.scan(lambda carry, v: (carry + 1, hvd.allreduce(v + carry, op=hvd.Sum)), 0.0, jnp.arange(5.0))
+    )()
+    np.testing.assert_allclose(scanned, [2 * size * step for step in range(5)])
+    np.testing.assert_allclose(jax.jit(jax.vmap(lambda row: hvd.allreduce(2 * row)))(x), 2 * average)
+    donated = jax.jit(hvd.allreduce, donate_argnums=0)(jnp.array(x))
+    np.testing.assert_allclose(donated, average)
+    summed = jax.jit(lambda value: (hvd.allreduce(value, op=hvd.Sum), value + 1))(x)  # the input is still needed
+    np.testing.assert_allclose(summed[0], size * average)
+    np.testing.assert_allclose(summed[1], x + 1)
+
+
+def check_other_collectives() -> None:
+    """The other collectives and their gradients are right."""
+    rows = np.concatenate([np.arange(6.0).reshape(2, 3) + other for other in range(size)])
+    parts = jnp.arange(2.0 * size)
+    for wrap in (lambda function: function, jax.jit):
+        np.testing.assert_allclose(wrap(hvd.allgather)(x), rows)
+        np.testing.assert_allclose(wrap(lambda value: hvd.broadcast(value, 1))(x), np.arange(6.0).reshape(2, 3) + 1)
+        sent = wrap(hvd.alltoall)(parts + 10 * rank)
+        np.testing.assert_allclose(sent, [10 * other + 2 * rank + i for other in range(size) for i in range(2)])
+        kept = wrap(lambda value: hvd.reducescatter(value, op=hvd.Sum))(parts)
+        np.testing.assert_allclose(kept, size * np.arange(2 * rank, 2 * rank + 2))
+        tree = wrap(lambda value: hvd.grouped_allreduce(value, op=hvd.Sum))({"a": x, "b": [jnp.float32(rank), 2 * x]})
+        np.testing.assert_allclose(tree["a"], size * average)
+        assert tree["b"][0] == size * (size - 1) / 2
+    of_gathered = jax.jit(jax.grad(lambda value: (hvd.allgather(value) * jnp.arange(2.0 * size)).sum()))(jnp.ones(2))
+    np.testing.assert_allclose(of_gathered, size * np.arange(2.0 * rank, 2 * rank + 2))
+    of_root = jax.jit(jax.grad(lambda value: (hvd.broadcast(value, 1) * 3).sum()))(jnp.ones(2))
+    np.testing.assert_allclose(of_root, np.full(2, 3.0 * size if rank == 1 else 0.0))
+    of_part = jax.jit(jax.grad(lambda value: (hvd.reducescatter(value, op=hvd.Sum) * (rank + 1)).sum()))(parts)
+    np.testing.assert_allclose(of_part, np.repeat(np.arange(1.0, size + 1), 2))
+    of_sent = jax.jit(jax.grad(lambda value: (hvd.alltoall(value) * (rank + 1)).sum()))(parts)
+    np.testing.assert_allclose(of_sent, np.repeat(np.arange(1.0, size + 1), 2))
+
+
+def check_beginnings() -> None:
+    """Parameters and plain data of one rank reach all."""
+    params = {"w": x, "key": jax.random.key(rank), "step": rank, "rate": np.float32(rank), "table": np.full(2, rank)}
+    told = hvd.broadcast_parameters({**params, "name": "adam", "nothing": None}, root_rank=1)
+    assert (told["step"], told["name"], told["nothing"]) == (1, "adam", None), told
+    assert isinstance(told["step"], int)
+    assert told["rate"] == np.float32(1)
+    np.testing.assert_array_equal(told["table"], [1, 1])
+    np.testing.assert_array_equal(jax.random.key_data(told["key"]), jax.random.key_data(jax.random.key(1)))
+    assert hvd.broadcast_object({"epoch": rank, "x": x}, 1)["epoch"] == 1
+    assert [item["rank"] for item in hvd.allgather_object({"rank": rank})] == list(range(size))
+
+
+def check_order() -> None:
+    """Calls without a data dependence reach the ranks in one order; where shapes differ, names match them."""
+    step = jax.jit(lambda value: hvd.allreduce(value.sum(), op=hvd.Sum, name="total"))
+    lengths = np.random.default_rng(rank).choice([1_000, 300_000], 60)
+    results = [step(jnp.full(length, number / length)) for number, length in enumerate(lengths)]
+    np.testing.assert_allclose(
+        [float(result) for result in results], [size * number for number in range(60)], rtol=1e-6
+    )
+
+
+def check_next_world() -> None:
+    """A function that was compiled in one world goes on in the next."""
+    again = jax.jit(hvd.allreduce)
+    np.testing.assert_allclose(again(x), average)
+    hvd.shutdown()
+    hvd.init()
+    np.testing.assert_allclose(again(x), average)
+
+
+check_dtypes()
+check_transformations()
+check_other_collectives()
+check_beginnings()
+check_order()
+check_next_world()
+sys.stdout.write("right\n")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A short training job with a learning rate, as a trial of a study; prints its loss and what its tuner has done.
+
+Takes a learning rate and the seconds to train, 1 unless given. If the job has its turn at tuning, it trains until two
+configs of the search were measured, however long that takes; a job that waits for its turn ends on time.
+"""
+
+import sys
+import time
+
+import torch
+
+import ringtune.callbacks
+import ringtune.torch as hvd
+from ringtune.tuner import Phase, Progress
+
+STEPS_BETWEEN_LOOKS = 10
+
+
+class Watch(ringtune.callbacks.Callback):
+    """Notes what the tuner has measured.
+
+    Attributes:
+        has_turn: Whether it measures.
+        searched: Configs of the search that were measured.
+    """
+
+    def __init__(self) -> None:
+        """Begin before the first news."""
+        self.has_turn = False
+        self.searched = 0
+
+    def progress(self, progress: Progress, moment: ringtune.callbacks.Moment) -> None:
+        """Take the news."""
+        del moment
+        self.has_turn = True
+        self.searched = progress.sample if progress.phase is Phase.SEARCH else self.searched
+        if progress.phase in {Phase.ADOPTION, Phase.WATCH}:
+            self.searched = 2
+
+
+def train(rate: float, seconds: float, watch: Watch) -> float:
+    """Train until the job may end; return the loss."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    layers = [layer for _ in range(8) for layer in (torch.nn.Linear(64, 64), torch.nn.Tanh())]
+    model = torch.nn.Sequential(*layers)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    distributed = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    features, end_s, step = torch.randn(16, 64), time.monotonic() + seconds, 0
+    while True:
+        distributed.zero_grad()
+        loss = (model(features) - features).square().mean()
+        loss.backward()
+        distributed.step()
+        step += 1
+        if step % STEPS_BETWEEN_LOOKS == 0:
+            is_rank_zero_done = time.monotonic() > end_s and (not watch.has_turn or watch.searched >= 2)
+            is_done = torch.tensor([float(is_rank_zero_done and hvd.rank() == 0)])
+            if hvd.allreduce(is_done, op=hvd.Max, name="is_done").item():
+                return float(loss.detach())
+
+
+def main() -> None:
+    """Run the job."""
+    watch = Watch()
+    ringtune.callbacks.add(watch)
+    hvd.init()
+    loss = train(float(sys.argv[1]), float((*sys.argv[2:], "1")[0]), watch)
+    hvd.shutdown()
+    if watch.has_turn:
+        sys.stdout.write(f"searched {watch.searched}\n")
+    sys.stdout.write(f"loss={loss:.6f}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -27,6 +27,8 @@ PROCESS = ("env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", sys.executable,
 """One core each: the linear algebra would take all."""
 MAX_WANTED = 1024
 """Studies, or spaces of theirs, that wait; the oldest is forgotten, for the next ask names it again."""
+ATTEMPTS = 2
+"""Processes that one task is given to, as long as its time lasts: the first may have been killed."""
 REST_S = 0.5
 """Before a process is started anew."""
 END_S = 2.0
@@ -177,15 +179,11 @@ class Designing:
 
     def _design(self, place: int, asked: AskedSpace) -> None:
         task = self._task_of(asked)
-        process = None if task is None else self._process(place)
-        if task is None or process is None:
+        if task is None:
             return
         began = time.monotonic()
-        answer = process.ask(task, self._timeout_s)
+        answer = self._answer(place, asked, task)
         if answer is None:
-            self._drop(place)
-            if not self._is_closed:
-                structlog.get_logger().warning("design_process_replaced", study_id=asked.study_id, pid=process.pid)
             return
         if "error" in answer:
             structlog.get_logger().warning("design_failed", study_id=asked.study_id, reason=answer["error"])
@@ -194,6 +192,24 @@ class Designing:
         with self._changed:
             self._designs += len(answer["configs"])
             self._design_s += time.monotonic() - began
+
+    def _answer(self, place: int, asked: AskedSpace, task: DesignTask) -> dict[str, Any] | None:
+        """Return what a process says of a task; a task whose process died goes to the next one."""
+        end_s = time.monotonic() + self._timeout_s
+        for _ in range(ATTEMPTS):
+            process = self._process(place)
+            if process is None:
+                return None
+            answer = process.ask(task, max(0.0, end_s - time.monotonic()))
+            if answer is not None:
+                return answer
+            self._drop(place)
+            if self._is_closed:
+                return None
+            structlog.get_logger().warning("design_process_replaced", study_id=asked.study_id, pid=process.pid)
+            if time.monotonic() >= end_s:
+                return None
+        return None
 
     def _process(self, place: int) -> DesignProcess | None:
         """Return the thread's process, a new one where it died; None when closed."""

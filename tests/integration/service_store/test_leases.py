@@ -4,6 +4,7 @@
 import itertools
 import os
 import signal
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -180,3 +181,24 @@ def test_a_designer_in_its_own_process_fills_the_queue(template: Callable[[str],
     service.close()
     with pytest.raises(ProcessLookupError):
         os.kill(replaced[0], 0)
+
+
+def test_a_task_whose_process_is_killed_goes_to_the_next_one(template: Callable[[str], str]) -> None:
+    """The process dies with a task in its pipe: the queue is filled all the same, without another ask."""
+    service = Service(Database.open(template("sqlite")), policy=ServiceLimits(queued_suggestions=1))
+    service.start()
+    study = study_of(service)
+    measure(service, study, "job-1", BETTER, 80.0)
+    service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0)
+    wait_until(lambda: service.load().queued_suggestions == 1)
+    (stopped,) = service.process_ids()
+
+    os.kill(stopped, signal.SIGSTOP)
+    asked = service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0)
+    time.sleep(0.3)  # for the task to be in the pipe; a process that died before it is replaced as well
+    os.kill(stopped, signal.SIGKILL)
+    wait_until(lambda: service.load().queued_suggestions == 1)
+
+    assert "gp" == asked.designer
+    assert (stopped,) != service.process_ids()
+    service.close()

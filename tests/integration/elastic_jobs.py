@@ -67,6 +67,17 @@ class ElasticJob:
             )
         )
 
+    def until_replaced(self, *lost: WorkerState) -> list[WorkerState]:
+        """Wait until ranks as many as before make steps, and no lost worker is among them; return their world.
+
+        A world of the same size that makes later steps may still be the one before the loss was noticed.
+        """
+        gone = {state.worker for state in lost}
+        ranks = list(range(lost[0].size))
+        return self.until(
+            lambda world: ranks == [state.rank for state in world] and not gone & {state.worker for state in world}
+        )
+
     def order(self, name: str) -> None:
         """Leave an order in the folder; see `steps_elastically`."""
         (self.folder / name).touch()

@@ -14,8 +14,8 @@ def test_a_job_below_its_smallest_number_waits_and_goes_on(tmp_path: Path) -> No
     """The survivor keeps its step until the lost worker's successor is there."""
     with elastic_job(tmp_path, "-np", "2", "--min-np", "2", "--max-np", "2") as job:
         world = job.until_size(2)
-        step = job.kill(world[1])
-        again = job.until_size(2, after_step=step)
+        job.kill(world[1])
+        again = job.until_replaced(world[1])
         finished = job.finish()
 
     assert 0 == finished.code, finished.text
@@ -43,7 +43,7 @@ def test_lines_have_the_number_of_their_worker_and_files_too(tmp_path: Path) -> 
     with elastic_job(tmp_path, "-np", "2", "--min-np", "1", "--output-filename", str(output)) as job:
         first, second = job.until_size(2)
         job.kill(first)
-        job.until_size(2, after_step=first.step + 1)
+        job.until_replaced(first)
         finished = job.finish()
 
     lines = (output / f"worker.{second.worker}" / "stdout").read_text(encoding="utf-8").splitlines()

@@ -107,11 +107,6 @@ class Policy:
         "samples",
         "Samples between two measurements of the baseline during the search, so that drift is not mistaken for a gain.",
     )
-    least_samples: int = _number(
-        10,
-        "samples",
-        "Samples before the search may end, the baseline counted once: a model of fewer is overconfident.",
-    )
     least_value: float = _number(
         0.0002,
         "ln(step time)",

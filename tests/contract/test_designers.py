@@ -21,7 +21,7 @@ from ringtune.tuner import (
     make_designer,
     search_space,
 )
-from ringtune.tuner.designers import ContinuingDesigner, DesignerWrapper, JointDesigner, WarmStartedDesigner
+from ringtune.tuner.designers import DesignerWrapper, JointDesigner, WarmStartedDesigner
 from ringtune.tuner.space.parameters import MIB
 from ringtune.tuner.testing import DesignerConformance, WrapperConformance, measured_trial
 from ringtune.tuning.failing_configs import FailureAwareDesigner
@@ -106,7 +106,7 @@ class TestFailureAwareDesigner(WrapperConformance):
 
 def test_a_wrapper_has_every_member_of_every_protocol_of_a_designer() -> None:
     """A capability that is added to the protocols and not to the wrapper would be lost in a job with a service."""
-    protocols = (ContinuingDesigner, Designer, JointDesigner, WarmStartedDesigner)
+    protocols = (Designer, JointDesigner, WarmStartedDesigner)
     members = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
 
     assert members == {name for name in vars(DesignerWrapper) if not name.startswith("_")}

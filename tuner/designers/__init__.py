@@ -5,7 +5,6 @@
 """
 
 from .base import (
-    ContinuingDesigner,
     Designer,
     DesignerFactory,
     JointDesigner,
@@ -18,7 +17,6 @@ from .wrapper import DesignerWrapper
 
 __all__ = [
     "DEFAULT_DESIGNER",
-    "ContinuingDesigner",
     "Designer",
     "DesignerFactory",
     "DesignerWrapper",

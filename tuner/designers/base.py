@@ -90,15 +90,6 @@ class WarmStartedDesigner(Designer, Protocol):
         """The config that a test against the same baseline adopted; None if it kept the baseline, or had another."""
 
 
-@runtime_checkable
-class ContinuingDesigner(Designer, Protocol):
-    """A designer that can continue the unfinished searches of earlier runs of the same question."""
-
-    @property
-    def continued_samples(self) -> int:
-        """Number of samples that those runs have added to the model; 0 while this run contradicts them."""
-
-
 DesignerFactory: TypeAlias = Callable[[SearchSpace, int, Sequence[Prior]], Designer]
 """Factory of a designer from a search space, a seed for every random choice, and priors, the most trusted first."""
 

@@ -97,11 +97,6 @@ class GaussianProcessDesigner:
         return study.adopted
 
     @property
-    def continued_samples(self) -> int:
-        """Number of observations of other configs than the baseline that are from unfinished runs."""
-        return sum(len(trial.samples) for trial in self._earlier[1:])
-
-    @property
     def _study(self) -> PriorStudy | None:
         return next((prior for prior in self._priors if isinstance(prior, PriorStudy)), None)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.config import Config
 
-from .base import ContinuingDesigner, Designer, JointDesigner, Prediction, Suggestion, WarmStartedDesigner
+from .base import Designer, JointDesigner, Prediction, Suggestion, WarmStartedDesigner
 
 
 class DesignerWrapper:
@@ -58,8 +58,3 @@ class DesignerWrapper:
     def adopted_before(self) -> Config | None:
         """The config that an earlier run adopted; None if there is none, or the designer has no warm start."""
         return self.designer.adopted_before if isinstance(self.designer, WarmStartedDesigner) else None
-
-    @property
-    def continued_samples(self) -> int:
-        """Number of samples of earlier, unfinished runs in the model; 0 if the wrapped designer continues none."""
-        return self.designer.continued_samples if isinstance(self.designer, ContinuingDesigner) else 0

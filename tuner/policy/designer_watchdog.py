@@ -44,7 +44,6 @@ class Advice:
         expected_gain: Expected gain of the incumbent, ln(baseline / incumbent); 0 if it is the baseline.
         ask_ms: Duration of the designer's answer, milliseconds.
         posterior: Posterior of the measured configs and the suggestion; None without standard deviations.
-        continued_samples: Samples of earlier, unfinished runs of the same question in the designer's model.
     """
 
     suggestion: Suggestion
@@ -52,7 +51,6 @@ class Advice:
     expected_gain: float
     ask_ms: float
     posterior: Posterior | None = None
-    continued_samples: int = 0
 
 
 class GuardedDesigner:
@@ -92,7 +90,7 @@ class GuardedDesigner:
         """
         began_s = time.monotonic()
 
-        def think() -> tuple[Suggestion, Prediction, NDArray[np.float64], int]:
+        def think() -> tuple[Suggestion, Prediction, NDArray[np.float64]]:
             self._designer.update(trials)
             suggestion = self._checked_suggestion(self._designer.suggest())
             configs = [*measured, suggestion.config]
@@ -102,15 +100,15 @@ class GuardedDesigner:
             if matrix is None:
                 nonsense = f"{len(configs)} configs: {covariance!r:.200}"
                 raise DesignerFailed(f"designer {self.name} knows no covariance of {nonsense}")
-            return suggestion, prediction, matrix, self._designer.continued_samples
+            return suggestion, prediction, matrix
 
-        suggestion, prediction, covariance, continued = self._call(think)
+        suggestion, prediction, covariance = self._call(think)
         means = prediction.mean_log_step_ms
         ask_ms = (time.monotonic() - began_s) * 1e3
         best = int(np.argmin(means[:-1]))
         is_sure = bool(suggestion.expected_std) and prediction.std[-1] > 0
         posterior = Posterior(means, covariance) if is_sure else None
-        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, posterior, continued)
+        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, posterior)
 
     def adopted_before(self, trials: Sequence[Trial]) -> Config | None:
         """Update the designer with all trials and return the config that an earlier run adopted; None if there is none.

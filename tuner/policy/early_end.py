@@ -2,7 +2,7 @@
 """Report of a run that ends before a verdict: the best config so far, its interval, and the estimated further need.
 
 The best config is reported with an interval and without a gain, because no paired test has shown one. The estimate
-counts the configs that a search measures at least and the pairs that should show the expected gain, at the pace of the
+counts the configs that a search rarely ends before and the pairs that should show the expected gain, at the pace of the
 run so far.
 """
 
@@ -21,6 +21,8 @@ from ringtune.tuner.statistics.student_t import normal_quantile
 from .budget import MOST_PAIRS, adoption_steps, pairs_needed
 from .state import RunState
 
+LEAST_CONFIGS = 10
+"""Configs, the baseline included, that a search of several knobs rarely ends before."""
 USUAL_GAIN = 0.05
 """Gain assumed for the estimate if nothing better than the baseline was found yet."""
 ROUGH_STEPS = 200
@@ -44,7 +46,7 @@ class SoFar:
         seconds: Time since tuning began, seconds.
         sample_steps: Steps of a window of the search.
         pair_steps: Steps of each window of a pair.
-        least_configs: Configs that a search measures before it may end.
+        least_configs: Configs that a search rarely ends before.
     """
 
     trials: Sequence[Trial]
@@ -59,7 +61,7 @@ class SoFar:
     seconds: float
     sample_steps: int = POLICY.least_window_steps
     pair_steps: int = POLICY.least_window_steps
-    least_configs: int = POLICY.least_samples
+    least_configs: int = LEAST_CONFIGS
 
     @property
     def measured(self) -> int:
@@ -121,8 +123,8 @@ def so_far_of(state: RunState) -> SoFar:
 
 
 def least_configs(state: RunState) -> int:
-    """Return the number of configs that a search measures before it may end; all configs if there are fewer."""
-    return int(min(state.policy.least_samples, state.config_count))
+    """Return the number of configs that a search rarely ends before; all configs if there are fewer."""
+    return int(min(LEAST_CONFIGS, state.config_count))
 
 
 def ended_job_text(state: RunState) -> str:

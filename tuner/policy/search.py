@@ -85,8 +85,7 @@ def _searched_samples(trials: Sequence[Trial]) -> int:
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     """Return whether the value of information of a sample of the suggestion reaches the policy's threshold."""
-    searched = _searched_samples(state.book.trials()) + advice.continued_samples
-    if advice.posterior is None or searched < state.policy.least_samples:
+    if advice.posterior is None:
         return True
     noise_variance = state.noise.window_variance(state.search_steps(advice.posterior.suggestion_std))
     return advice.posterior.value_of_sample(noise_variance) >= state.policy.least_value

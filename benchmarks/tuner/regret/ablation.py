@@ -110,7 +110,6 @@ VARIANTS: Mapping[str, Variant] = {
     "no cut of slow windows": _with(cut_factor=math.inf),
     "one window of the baseline": _with(baseline_windows=1),
     "baseline not measured again": _with(baseline_every=NEVER),
-    "no least number of samples": _with(least_samples=0),
     "no patience": _with(patience=1),
     "search to the end of the budget": _with(least_value=-1.0),
     "no least gain before a test": _with(least_gain=0.0),

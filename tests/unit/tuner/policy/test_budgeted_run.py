@@ -219,13 +219,13 @@ def test_the_baseline_has_several_windows_however_small_the_budget(
 
 @pytest.mark.parametrize(("later_gain", "is_over"), [(-0.5, True), (0.3, False)], ids=["hopeless", "promising"])
 def test_a_search_ends_once_no_sample_is_worth_its_steps(later_gain: float, is_over: bool) -> None:
-    """Enough configs are measured first; then hopeless suggestions end the search, and promising ones do not."""
+    """The policy's patience with hopeless suggestions ends the search, and promising ones do not."""
     target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.01), seed=0)
     settings = RunSettings(max_steps=2000, max_samples=30, warmup_steps=0, steps_per_sample=10)
 
     taken = len(samples(tune(target, Settled(later_gain), settings), Phase.SEARCH))
 
-    assert taken == (POLICY.least_samples + POLICY.patience - 2 if is_over else 30)
+    assert taken == (1 + POLICY.patience - 1 if is_over else 30)
 
 
 def test_steps_of_two_seconds_are_tried_within_five_minutes() -> None:

@@ -10,7 +10,6 @@ from ringtune.tuner import Config, Phase, RunSettings, Suggestion, default_confi
 from ringtune.tuner.designers.random import RandomDesigner
 from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.policy.value import Gain, Posterior
-from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.testing import SyntheticTarget, flat_surface
 from tests.unit.tuner.recording import Outcome, samples, tune
 
@@ -107,7 +106,6 @@ def test_a_flat_search_ends_early() -> None:
         assert not outcome.result.adopted
 
     assert sum(count <= 2 * BUDGET // 3 for count in counts) > seeds // 2, counts
-    assert min(counts) >= POLICY.least_samples - 1
 
 
 def test_a_search_goes_on_while_there_is_a_gain_to_be_found() -> None:

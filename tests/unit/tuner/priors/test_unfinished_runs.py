@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.tuner import Config, Phase, RunSettings, default_config, make_designer
+from ringtune.tuner import Config, Phase, RunSettings, Trial, default_config, make_designer
+from ringtune.tuner.designers import DesignerWrapper
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.logs.store import KeepingLog
@@ -204,12 +205,25 @@ def test_the_nearest_number_of_ranks_comes_first() -> None:
     assert ["4", "16"] == [study.origin.split()[4] for study in studies]
 
 
+class Listener(DesignerWrapper):
+    """Keeps the trials that its designer was given last."""
+
+    trials: Sequence[Trial] = ()
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Keep them, and update the designer."""
+        self.trials = trials
+        super().update(trials)
+
+
 def test_samples_that_contradict_the_study_end_it() -> None:
     """The pool promises what is slow here: its configs are tried again, and its samples no longer count."""
     runs = [short_job([], number) for number in range(3)]
     flipped = [replace(run, samples=[_flipped(record) for record in run.samples]) for run in runs]
     space = SyntheticTarget().space()
-    designer = make_designer("gp", space, 0, earlier_studies(flipped, KEY, space, 0))
+    (study,) = earlier_studies(flipped, KEY, space, 0)
+    assert isinstance(study, ContinuedRuns)
+    designer = Listener(make_designer("gp", space, 0, [study]))
 
     outcome = tune(
         SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(step_noise=0.002), seed=5),
@@ -218,7 +232,8 @@ def test_samples_that_contradict_the_study_end_it() -> None:
     )
 
     assert outcome.result.adopted, outcome.result.verdict
-    assert 0 == designer.continued_samples  # type: ignore[attr-defined]
+    assert study.trials_beside(designer.trials[:1])
+    assert () == study.trials_beside(designer.trials)
 
 
 def _flipped(record: SampleRecord) -> SampleRecord:

@@ -32,6 +32,7 @@ class Settings(ctypes.Structure):
         ("max_delay_us", ctypes.c_uint32),
         ("can_register", ctypes.c_uint32),
         ("can_allocate", ctypes.c_uint32),
+        ("has_pools", ctypes.c_uint32),
     ]
 
 
@@ -40,7 +41,7 @@ class Counts(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_int) for name in ("contexts", "streams", "events", "pinned_allocations", "registrations")),
-        *((name, ctypes.c_int) for name in ("pushed_contexts", "violations")),
+        *((name, ctypes.c_int) for name in ("pools", "pool_allocations", "pushed_contexts", "violations")),
         ("calls", ctypes.c_uint64),
     ]
 
@@ -50,9 +51,15 @@ class Counts(ctypes.Structure):
         return {name: count for name, count in named.items() if count}
 
 
-def load_driver() -> ctypes.CDLL:
-    """Load the stand-in; whoever asks for the driver's name in this process gets it from then on."""
-    return ctypes.CDLL(os.environ["STANDIN_DRIVER"])
+def load_libraries() -> ctypes.CDLL:
+    """Load the stand-ins, and return the driver's; whoever asks for their names in this process gets them from then on.
+
+    The one for NCCL is that of STANDIN_NCCL, if there is any.
+    """
+    driver = ctypes.CDLL(os.environ["STANDIN_DRIVER"])
+    if "STANDIN_NCCL" in os.environ:
+        ctypes.CDLL(os.environ["STANDIN_NCCL"])
+    return driver
 
 
 class Machine:
@@ -60,11 +67,11 @@ class Machine:
 
     def __init__(self, seed: int, devices: int = 1, max_delay_us: int = 300) -> None:
         """Begin, and let torch take the machine's current stream for its own."""
-        self._library = load_driver()
+        self._library = load_libraries()
         self._library.standin_allocate.restype = ctypes.c_uint64
         self._library.standin_make_stream.restype = ctypes.c_void_p
         self._library.standin_counts.restype = Counts
-        self._library.standin_reset(ctypes.byref(Settings(devices, seed, max_delay_us, 1, 1)))
+        self._library.standin_reset(ctypes.byref(Settings(devices, seed, max_delay_us, 1, 1, 1)))
         self._kept: list[Any] = []  # what streams will read
         self._streams: list[int] = []
         self.current = self.make_stream()

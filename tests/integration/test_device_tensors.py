@@ -12,22 +12,26 @@ from tests.integration.jobs import REPOSITORY, ranks, run_job
 SOURCES = REPOSITORY / "tests" / "native" / "device"
 
 
+def _compile(library: Path, *arguments: str) -> Path:
+    compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread"]
+    subprocess.run([*compiler, f"-Wl,-soname,{library.name}", *arguments, "-o", str(library)], check=True)
+    return library
+
+
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the stand-in, a library with the driver's name."""
-    library = tmp_path_factory.mktemp("standin") / "libcuda.so.1"
-    compiler = [
-        os.environ.get("CXX", "c++"),
-        "-std=c++20",
-        "-O1",
-        "-shared",
-        "-fPIC",
-        "-pthread",
-        "-Wl,-soname,libcuda.so.1",
-    ]
-    sources = sorted(map(str, SOURCES.glob("standin_*.cpp")))
-    subprocess.run([*compiler, *sources, "-o", str(library)], check=True)
-    return library
+    return _compile(
+        tmp_path_factory.mktemp("standin") / "libcuda.so.1", *sorted(map(str, SOURCES.glob("standin_*.cpp")))
+    )
+
+
+@pytest.fixture(scope="module")
+def nccl(driver: Path) -> Path:
+    """Return the stand-in for NCCL, whose operations run on the driver's streams."""
+    source = SOURCES / "nccl" / "standin_nccl.cpp"
+    includes = [f"-I{REPOSITORY / 'native' / 'src'}", f"-I{SOURCES.parent}"]
+    return _compile(driver.parent / "libnccl.so.2", str(source), *includes, str(driver))
 
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
@@ -40,6 +44,19 @@ def test_every_operation_has_the_bits_of_cpu_memory(driver: Path, transport: str
 
     assert 0 == finished.code, finished.text
     assert [2] * len(cases) == [finished.stdout.count(f"{case}: right") for case in cases], finished.text
+    assert 2 == finished.stdout.count("nothing is left"), finished.text
+
+
+def test_what_goes_by_nccl_has_the_bits_of_cpu_memory(driver: Path, nccl: Path) -> None:
+    """The same over the stand-in for NCCL: sums of two ranks, and rows that never leave their GPUs."""
+    cases = ("allreduce", "others", "moved", "streams", "refusals")
+    environ = {"STANDIN_DRIVER": str(driver), "STANDIN_NCCL": str(nccl), "RINGTUNE_GPU_OPERATIONS": "nccl"}
+
+    finished = run_job(ranks(2, "device_tensors", *cases), environ)
+
+    assert 0 == finished.code, finished.text
+    assert [2] * len(cases) == [finished.stdout.count(f"{case}: right") for case in cases], finished.text
+    assert 2 == finished.stdout.count("by NCCL: True"), finished.text
     assert 2 == finished.stdout.count("nothing is left"), finished.text
 
 

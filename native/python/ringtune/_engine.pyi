@@ -55,7 +55,12 @@ def tell_exit_code(fd: int, words: Sequence[bytes]) -> None:
     """Hand a socket over, on which the end of this process sends the word of its exit code, unless that is empty."""
 
 class Window:
-    """Consecutive steps measured under one config."""
+    """Consecutive steps measured under one config.
+
+    Attributes:
+        void_reason: None for a valid window, else `pause`, `tensor_set_changed`, `mixed_epochs` or `no_gradients`.
+        was_cut: True if the window was closed early because its steps ran over `limit_ms`.
+    """
 
     epoch: int
     last_step: int
@@ -63,10 +68,7 @@ class Window:
     bytes_per_step: int
     tensor_set: int
     void_reason: str | None
-    """None for a valid window, else `pause`, `tensor_set_changed`, `mixed_epochs` or `no_gradients`."""
-
     was_cut: bool
-    """True if the window was closed early because its steps ran over `limit_ms`."""
 
 def create_segment(local_size: int) -> int:
     """Return a new shared-memory segment for the ranks of one host, a memfd; `ConfigError` if memory is missing."""
@@ -88,13 +90,20 @@ def default_algorithm_table(hosts: Sequence[int]) -> list[tuple[int | None, str,
     """Return the compiled-in rows for a layout, given by each rank's host: (max_bytes, algorithm, chunk_bytes)."""
 
 class Result:
-    """Result of an operation that has no output buffer of the caller's."""
+    """Result of an operation that has no output buffer of the caller's.
+
+    Attributes:
+        memory: The gathered bytes, writable, aligned to a cache line; owned by this object's memory. Empty if they are
+            on a GPU.
+        bytes_on_device: Size of a result that is on a GPU and was not moved yet, else 0.
+        rows: Rows that came from each rank; for `join`, the rank that joined last, alone.
+    """
 
     memory: npt.NDArray[np.uint8]
-    """The gathered bytes, one-dimensional, writable, aligned to a cache line; owned by this object's memory."""
-
+    bytes_on_device: int
     rows: list[int]
-    """Rows that came from each rank; for `join`, the rank that joined last, alone."""
+    def move_to(self, memory_ptr: int, stream: int) -> None:
+        """Enqueue a copy to memory of the same GPU, once, on the stream that was given to `wait`; free the result."""
 
 class Engine:
     """One rank's engine. Every call raises a class of `ringtune.errors` on failure.
@@ -212,7 +221,7 @@ class Engine:
         device: int = -1,
         stream: int = 0,
     ) -> int:
-        """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them, on the host.
+        """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them.
 
         With `is_gradient` it counts as gradient bytes of the step: it is a part of a sparse gradient.
         """
@@ -227,7 +236,7 @@ class Engine:
         device: int = -1,
         stream: int = 0,
     ) -> int:
-        """Send `splits[r]` rows to each rank r; the `Result` holds those received, in rank order and on the host."""
+        """Send `splits[r]` rows to each rank r; the `Result` holds those received, in rank order."""
 
     def join_async(self) -> int:
         """Say that this rank has no more data: it takes part in allreduces with zeros until every rank has joined."""
@@ -303,10 +312,7 @@ class Engine:
         """
 
     def begin_timing(self, max_bytes: int) -> bool:
-        """Rank 0, while every other rank is in `follow_timing`: make room for messages of up to so many bytes.
-
-        Return whether every rank has it; if not, nothing can be timed.
-        """
+        """Rank 0, while all others are in `follow_timing`: return whether every rank has room for such messages."""
 
     def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
         """Rank 0, after `begin_timing`: return the seconds that allreduces of float32, in place, take together.
@@ -344,10 +350,7 @@ class Engine:
         """
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
-        """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`.
-
-        It is cut as `is_over_limit` says, with `limit_ms` (0: never).
-        """
+        """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`; `is_over_limit` cuts it (0: never)."""
 
     def next_window(self, timeout_s: float) -> Window | None:
         """Return the finished window, or None after `timeout_s` (GIL released). Raises once the engine is shut down."""
@@ -393,7 +396,4 @@ class CollectiveLayer:
         """
 
     def allreduce(self, data_ptr: int, elements: int, dtype: int, calls: int) -> None:
-        """Sum elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk.
-
-        The GIL is released. Raises `CollectiveTimeout` if a rank does not move on for `timeout_s`.
-        """
+        """Sum elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk; without the GIL."""

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nanobind/ndarray.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "bindings/errors.h"
 #include "bindings/parse_enum.h"
+#include "device/device_memory.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -110,6 +112,21 @@ nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> result_memory(const Result& result)
   return {result.gathered->data(), {result.gathered->bytes()}, owner};
 }
 
+// Bytes of a result that stayed on its GPU; 0 where its memory is the host's.
+size_t bytes_on_device(const Result& result) {
+  return result.gathered->on_device == nullptr ? 0 : result.gathered->on_device->bytes();
+}
+
+// Enqueues the copy of a result that stayed on its GPU, once, on the stream that has waited for it.
+void move_to(const Result& result, uintptr_t memory, uint64_t stream) {
+  if (result.gathered->on_device == nullptr) {
+    throw nb::value_error("the result is in host memory, or was moved before");
+  }
+  const std::shared_ptr<DeviceMemory> taken = std::exchange(result.gathered->on_device, nullptr);
+  const nb::gil_scoped_release unlocked;
+  raise_unless_ok(taken->move_to(memory, reinterpret_cast<cuda::Stream>(stream)));
+}
+
 // True if Ctrl-C would be a KeyboardInterrupt here: nobody has put a handler of their own in its place.
 bool is_interrupt_plain() {
   const nb::module_ signals = nb::module_::import_("signal");
@@ -165,6 +182,8 @@ bool is_drained(EngineHandle& self, Handle handle) {
 void bind_submissions(nb::module_& module, nb::class_<EngineHandle>& engine) {
   nb::class_<Result>(module, "Result")
       .def_prop_ro("memory", &result_memory, nb::rv_policy::automatic)  // it brings its owner
+      .def_prop_ro("bytes_on_device", &bytes_on_device)
+      .def("move_to", &move_to, "memory_ptr"_a, "stream"_a)
       .def_prop_ro("rows", [](const Result& result) { return result.gathered->rows; });
   engine
       .def("allreduce_async", &allreduce_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a, "op"_a,

@@ -51,6 +51,13 @@ Status Device::get_uuid(std::array<uint8_t, 16>& uuid) {
   return check(driver().cuDeviceGetUuid_v2(uuid.data(), handle_), "cuDeviceGetUuid");
 }
 
+Status Device::has_memory_pools(bool& has_pools) {
+  int value = 0;
+  Status status = check(driver().cuDeviceGetAttribute(&value, cuda::kHasMemoryPools, handle_), "cuDeviceGetAttribute");
+  has_pools = value != 0;
+  return status;
+}
+
 Device::Scope::Scope(Device& device) : device_(device) {
   const cuda::Functions& f = device.driver();
   status_ = device.check(f.cuCtxPushCurrent_v2(device.context_), "cuCtxPushCurrent");
@@ -137,6 +144,10 @@ Status Device::copy_to_device(cuda::DevicePointer to, const std::byte* from, siz
   return check(driver().cuMemcpyHtoDAsync_v2(to, from, bytes, stream), "cuMemcpyHtoDAsync");
 }
 
+Status Device::copy_within(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream) {
+  return check(driver().cuMemcpyDtoDAsync_v2(to, from, bytes, stream), "cuMemcpyDtoDAsync");
+}
+
 Status Device::call_back(cuda::HostFunction function, void* argument, cuda::Stream stream) {
   return check(driver().cuLaunchHostFunc(stream, function, argument), "cuLaunchHostFunc");
 }
@@ -155,5 +166,30 @@ Status Device::pin(std::byte* memory, size_t bytes) {
 }
 
 void Device::unpin(std::byte* memory) { driver().cuMemHostUnregister(memory); }
+
+Status Device::make_pool(uint64_t kept_bytes, cuda::MemoryPool& pool) {
+  cuda::MemoryPoolProperties properties;
+  properties.location_id = handle_;
+  cuda::MemoryPool made = nullptr;
+  if (Status s = check(driver().cuMemPoolCreate(&made, &properties), "cuMemPoolCreate"); !s.ok()) return s;
+  Status status =
+      check(driver().cuMemPoolSetAttribute(made, cuda::kReleaseThreshold, &kept_bytes), "cuMemPoolSetAttribute");
+  if (status.ok()) {
+    pool = made;
+  } else {
+    destroy_pool(made);
+  }
+  return status;
+}
+
+void Device::destroy_pool(cuda::MemoryPool pool) { driver().cuMemPoolDestroy(pool); }
+
+Status Device::allocate(cuda::MemoryPool pool, size_t bytes, cuda::Stream stream, cuda::DevicePointer& memory) {
+  return check(driver().cuMemAllocFromPoolAsync(&memory, bytes, pool, stream), "cuMemAllocFromPoolAsync");
+}
+
+Status Device::free(cuda::DevicePointer memory, cuda::Stream stream) {
+  return check(driver().cuMemFreeAsync(memory, stream), "cuMemFreeAsync");
+}
 
 }  // namespace ringtune

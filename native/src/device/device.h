@@ -45,6 +45,8 @@ class Device : public std::enable_shared_from_this<Device> {
   int ordinal() const { return ordinal_; }
   // A number that no other GPU has, on any machine.
   Status get_uuid(std::array<uint8_t, 16>& uuid);
+  // True if streams can allocate and free its memory.
+  Status has_memory_pools(bool& has_pools);
   // True if a call has failed in a way after which every other fails as well. Any thread.
   bool is_lost() const { return is_lost_.load(); }
 
@@ -84,6 +86,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // The stream's next work; the host's memory must stay until it is done. Pageable memory makes the call wait.
   Status copy_to_host(std::byte* to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream);
   Status copy_to_device(cuda::DevicePointer to, const std::byte* from, size_t bytes, cuda::Stream stream);
+  Status copy_within(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream);
   // Calls the function on a thread of the driver, where it must not call the driver; not at all after an error.
   Status call_back(cuda::HostFunction function, void* argument, cuda::Stream stream);
 
@@ -93,6 +96,14 @@ class Device : public std::enable_shared_from_this<Device> {
   // The same for memory that is there already.
   Status pin(std::byte* memory, size_t bytes);
   void unpin(std::byte* memory);
+
+  // A pool of the GPU's memory, which keeps up to `kept_bytes` that are free.
+  Status make_pool(uint64_t kept_bytes, cuda::MemoryPool& pool);
+  // Memory in use stays until it is freed.
+  void destroy_pool(cuda::MemoryPool pool);
+  // The stream's next work: the memory may be used after it, and until it is freed by a stream's next work.
+  Status allocate(cuda::MemoryPool pool, size_t bytes, cuda::Stream stream, cuda::DevicePointer& memory);
+  Status free(cuda::DevicePointer memory, cuda::Stream stream);
 
  private:
   friend class DeviceEvent;

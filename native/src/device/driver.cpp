@@ -49,6 +49,7 @@ Status Driver::find_functions(void* library, const std::string& name) {
   need("cuDeviceGetCount", f.cuDeviceGetCount);
   need("cuDeviceGet", f.cuDeviceGet);
   need("cuDeviceGetUuid_v2", f.cuDeviceGetUuid_v2);
+  need("cuDeviceGetAttribute", f.cuDeviceGetAttribute);
   need("cuDevicePrimaryCtxRetain", f.cuDevicePrimaryCtxRetain);
   need("cuDevicePrimaryCtxRelease_v2", f.cuDevicePrimaryCtxRelease_v2);
   need("cuCtxPushCurrent_v2", f.cuCtxPushCurrent_v2);
@@ -70,6 +71,12 @@ Status Driver::find_functions(void* library, const std::string& name) {
   need("cuMemHostUnregister", f.cuMemHostUnregister);
   need("cuMemcpyDtoHAsync_v2", f.cuMemcpyDtoHAsync_v2);
   need("cuMemcpyHtoDAsync_v2", f.cuMemcpyHtoDAsync_v2);
+  need("cuMemcpyDtoDAsync_v2", f.cuMemcpyDtoDAsync_v2);
+  need("cuMemPoolCreate", f.cuMemPoolCreate);
+  need("cuMemPoolDestroy", f.cuMemPoolDestroy);
+  need("cuMemPoolSetAttribute", f.cuMemPoolSetAttribute);
+  need("cuMemAllocFromPoolAsync", f.cuMemAllocFromPoolAsync);
+  need("cuMemFreeAsync", f.cuMemFreeAsync);
   return missing.empty() ? Status::ok_status()
                          : Status(StatusCode::kDeviceError, "the CUDA driver " + name + " has no " + missing +
                                                                 "; it is older than CUDA 11.4, install a newer one");

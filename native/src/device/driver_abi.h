@@ -16,6 +16,18 @@ using Stream = void*;
 using Event = void*;
 using DevicePointer = uint64_t;
 using HostFunction = void (*)(void* argument);
+using MemoryPool = void*;
+
+// CUmemPoolProps: memory of one device, for this process alone.
+struct MemoryPoolProperties {
+  int allocation_type = 1;  // pinned, as all device memory
+  int handle_types = 0;     // none: no other process uses it
+  int location_type = 1;    // a device
+  int location_id = 0;      // its number
+  void* windows_security = nullptr;
+  unsigned char reserved[64] = {};  // members of newer drivers, for which 0 is the default
+};
+static_assert(sizeof(MemoryPoolProperties) == 88);
 
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kDeinitialized = 4;
@@ -28,6 +40,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostPortable = 1;  // pinned for every context
 inline constexpr int kCaptureStatusNone = 0;
 inline constexpr int kCaptureModeRelaxed = 2;
+inline constexpr int kHasMemoryPools = 115;  // a device's attribute
+inline constexpr int kReleaseThreshold = 4;  // a pool's attribute, of 64 bits: bytes that it keeps
 
 // Each function under the name that the driver exports. `_v2` is the version for 64-bit sizes, or the one that this
 // declaration fits; a stream of 0 is the legacy default stream.
@@ -38,6 +52,7 @@ struct Functions {
   Result (*cuDeviceGetCount)(int* count);
   Result (*cuDeviceGet)(Ordinal* device, int ordinal);
   Result (*cuDeviceGetUuid_v2)(uint8_t* uuid, Ordinal device);  // 16 bytes; of a part of a GPU, its own
+  Result (*cuDeviceGetAttribute)(int* value, int attribute, Ordinal device);
   Result (*cuDevicePrimaryCtxRetain)(Context* context, Ordinal device);
   Result (*cuDevicePrimaryCtxRelease_v2)(Ordinal device);
   Result (*cuCtxPushCurrent_v2)(Context context);
@@ -59,6 +74,12 @@ struct Functions {
   Result (*cuMemHostUnregister)(void* memory);
   Result (*cuMemcpyDtoHAsync_v2)(void* to, DevicePointer from, size_t bytes, Stream stream);
   Result (*cuMemcpyHtoDAsync_v2)(DevicePointer to, const void* from, size_t bytes, Stream stream);
+  Result (*cuMemcpyDtoDAsync_v2)(DevicePointer to, DevicePointer from, size_t bytes, Stream stream);
+  Result (*cuMemPoolCreate)(MemoryPool* pool, const MemoryPoolProperties* properties);
+  Result (*cuMemPoolDestroy)(MemoryPool pool);
+  Result (*cuMemPoolSetAttribute)(MemoryPool pool, int attribute, void* value);
+  Result (*cuMemAllocFromPoolAsync)(DevicePointer* memory, size_t bytes, MemoryPool pool, Stream stream);
+  Result (*cuMemFreeAsync)(DevicePointer memory, Stream stream);
 };
 
 }  // namespace ringtune::cuda

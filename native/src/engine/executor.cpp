@@ -35,6 +35,8 @@ std::shared_ptr<Gathered> new_result(const Submission& tensor) {
   return result;
 }
 
+bool is_reduced(OpKind kind) { return kind == OpKind::kAllreduce || kind == OpKind::kReducescatter; }
+
 int64_t rows_of(const Signature& signature) { return signature.shape.front(); }
 
 size_t row_elements_of(const Signature& signature) {
@@ -56,9 +58,10 @@ Status Executor::run(const Response& response, std::vector<Submission>& tensors)
   if (is_by_nccl) {
     counters_.add(Counter::kNcclResponses);
     for (const Submission& tensor : tensors) {
-      counters_.add(Counter::kBytesReduced, signature.kind == OpKind::kBroadcast ? 0 : tensor.bytes());
+      counters_.add(Counter::kBytesReduced, is_reduced(signature.kind) ? tensor.bytes() : 0);
     }
-    return nccl_.run(tensors);
+    CollectiveContext context = make_context();
+    return nccl_.run(tensors, response.chunk_bytes, context);
   }
   if (signature.kind == OpKind::kAllreduce && signature.op != ReduceOp::kAdasum) {
     return allreduce(response, tensors);

@@ -10,6 +10,7 @@
 #include "collectives/allgather.h"
 #include "collectives/broadcast.h"
 #include "collectives/reducescatter.h"
+#include "engine/nccl_rows.h"
 #include "transport/first_failure.h"
 
 namespace ringtune {
@@ -51,24 +52,38 @@ Status NcclPath::choose(const Submission& first, CollectiveContext& host, bool& 
     introduced.message().copy(own.text, sizeof(own.text) - 1);
     std::vector<Introduction> all;
     if (Status s = exchange(own, host, all); !s.ok()) return s;
-    if (const std::string obstacle = find_obstacle(all); !obstacle.empty()) {
-      if (options_.operations == GpuOperations::kNccl) {
-        return {StatusCode::kConfigError, "RINGTUNE_GPU_OPERATIONS=nccl cannot be done: " + obstacle};
-      }
-      log_.write(LogLevel::kInfo, "tensors of GPUs go through host memory: " + obstacle);
-      decision_.store(Decision::kHost);
-    } else {
-      device_ = device;
-      if (Status s = open(host); !s.ok()) return s;
-      decision_.store(Decision::kNccl);
-    }
+    if (Status s = decide(all, device, host); !s.ok()) return s;
   }
-  is_by_nccl = decision_.load() == Decision::kNccl;
+  is_by_nccl = is_open() && (results_ != nullptr || !is_ragged(first.signature.kind));
+  return Status::ok_status();
+}
+
+Status NcclPath::decide(std::span<const Introduction> all, const std::shared_ptr<Device>& device,
+                        CollectiveContext& host) {
+  if (const std::string obstacle = find_obstacle(all); !obstacle.empty()) {
+    if (options_.operations == GpuOperations::kNccl) {
+      return {StatusCode::kConfigError, "RINGTUNE_GPU_OPERATIONS=nccl cannot be done: " + obstacle};
+    }
+    log_.write(LogLevel::kInfo, "tensors of GPUs go through host memory: " + obstacle);
+    decision_.store(Decision::kHost);
+    return Status::ok_status();
+  }
+  device_ = device;
+  if (Status s = open(host); !s.ok()) return s;
+  if (std::ranges::all_of(all, &Introduction::has_memory_pools)) {
+    if (Status s = DeviceMemoryPool::open(device, results_); !s.ok()) return s;
+  } else {
+    log_.write(LogLevel::kInfo, "allgather and alltoall go through host memory: a rank's GPU has no memory pools");
+  }
+  decision_.store(Decision::kNccl);
   return Status::ok_status();
 }
 
 Status NcclPath::introduce(Device& device, Introduction& own) {
+  bool has_memory_pools = false;
   if (Status s = device.get_uuid(own.gpu); !s.ok()) return s;
+  if (Status s = device.has_memory_pools(has_memory_pools); !s.ok()) return s;
+  own.has_memory_pools = has_memory_pools;
   if (Status s = NcclLibrary::load(options_.nccl_library, library_); !s.ok()) return s;
   own.version = library_->version();
   return Status::ok_status();
@@ -127,20 +142,14 @@ Status NcclPath::open(CollectiveContext& host) {
   return Status::ok_status();
 }
 
-Status NcclPath::run(std::span<Submission> tensors) {
+Status NcclPath::run(std::span<Submission> tensors, size_t chunk_bytes, CollectiveContext& host) {
   if (const std::optional<Failure> failure = transport_.failure()) {
     return failure->status();
   }
   const Device::Scope scope(*device_);
   if (!scope.status().ok()) return scope.status();
-  for (const Submission& tensor : tensors) {
-    if (tensor.staged->lane->device() != device_) {
-      return {StatusCode::kConfigError,
-              "it is on GPU " + std::to_string(tensor.staged->lane->device()->ordinal()) +
-                  ", but this rank's NCCL communicator is of GPU " + std::to_string(device_->ordinal()) +
-                  ", where its first tensor was; RINGTUNE_GPU_OPERATIONS=host allows several GPUs per rank"};
-    }
-    if (Status s = device_->wait_for(*tensor.staged->copied, stream_); !s.ok()) return s;
+  for (Submission& tensor : tensors) {
+    if (Status s = prepare(tensor, chunk_bytes, host); !s.ok()) return s;
   }
   std::shared_ptr<DeviceEvent> end;
   if (Status s = enqueue_all(tensors, end); !s.ok()) {
@@ -150,11 +159,24 @@ Status NcclPath::run(std::span<Submission> tensors) {
   }
   for (Submission& tensor : tensors) {
     tensor.done = end;
+    set_rows_filled(tensor);
     staging_.add_draining(tensor.handle, end);
   }
   moved_ns_ = in_flight_.empty() ? now_ns() : moved_ns_;
   in_flight_.push_back(std::move(end));
   return Status::ok_status();
+}
+
+Status NcclPath::prepare(Submission& tensor, size_t chunk_bytes, CollectiveContext& host) {
+  if (tensor.staged->lane->device() != device_) {
+    return {StatusCode::kConfigError,
+            "it is on GPU " + std::to_string(tensor.staged->lane->device()->ordinal()) +
+                ", but this rank's NCCL communicator is of GPU " + std::to_string(device_->ordinal()) +
+                ", where its first tensor was; RINGTUNE_GPU_OPERATIONS=host allows several GPUs per rank"};
+  }
+  if (Status s = device_->wait_for(*tensor.staged->copied, stream_); !s.ok()) return s;
+  return is_ragged(tensor.signature.kind) ? make_room_for_rows(tensor, chunk_bytes, host, *results_, stream_)
+                                          : Status::ok_status();
 }
 
 Status NcclPath::stage(std::span<Submission> tensors) {
@@ -181,11 +203,14 @@ Status NcclPath::enqueue_all(std::span<const Submission> tensors, std::shared_pt
 
 Status NcclPath::enqueue(const Submission& tensor) {
   const Signature& signature = tensor.signature;
+  if (is_ragged(signature.kind)) {
+    return enqueue_rows(tensor, layout_.rank(), *communicator_, stream_);
+  }
   if (signature.bytes() == 0) {
     return Status::ok_status();
   }
   if (signature.kind == OpKind::kBroadcast) {
-    return communicator_->broadcast(tensor.output, signature.bytes(), signature.root_rank, stream_);
+    return communicator_->broadcast({tensor.output, tensor.output, signature.bytes()}, signature.root_rank, stream_);
   }
   const NcclReduction reduction = reduction_of(signature, layout_.world_size());
   if (signature.kind == OpKind::kReducescatter) {
@@ -304,6 +329,7 @@ void NcclPath::close() {
 void NcclPath::release() {
   communicator_.reset();
   device_->destroy_stream(std::exchange(stream_, nullptr));
+  results_.reset();
   in_flight_.clear();
   device_.reset();
 }

@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "collectives/collective_context.h"
+#include "device/device_memory.h"
 #include "device/nccl/nccl_communicator.h"
 #include "engine/device_staging.h"
 #include "engine/nccl_rules.h"
@@ -42,7 +43,7 @@ class NcclPath {
   // For all others: tensors that have stayed on their GPU go to the host.
   Status stage(std::span<Submission> tensors);
   // Enqueues the collective after what the tensors' streams have been given; `done` is its end.
-  Status run(std::span<Submission> tensors);
+  Status run(std::span<Submission> tensors, size_t chunk_bytes, CollectiveContext& host);
   // Looks after what was enqueued; an error ends the world.
   void watch();
   // True if the ranks have found that they can use NCCL.
@@ -62,15 +63,20 @@ class NcclPath {
     std::array<uint8_t, 16> gpu;
     int32_t version;
     uint8_t has_nccl;
-    char text[255];  // reason why it has not
+    uint8_t has_memory_pools;
+    char text[254];  // reason why it has not NCCL
   };
 
   Status introduce(Device& device, Introduction& own);
   Status exchange(const Introduction& own, CollectiveContext& host, std::vector<Introduction>& all) const;
   // Reason why these ranks cannot use NCCL; empty if they can.
   std::string find_obstacle(std::span<const Introduction> all) const;
+  // Chooses NCCL or the host by what the ranks have told each other; `kConfigError` if they must not go on.
+  Status decide(std::span<const Introduction> all, const std::shared_ptr<Device>& device, CollectiveContext& host);
   // Meets the other ranks in NCCL.
   Status open(CollectiveContext& host);
+  // Lets the stream wait for the tensor, and finds room for what it brings.
+  Status prepare(Submission& tensor, size_t chunk_bytes, CollectiveContext& host);
   Status enqueue(const Submission& tensor);
   Status reduce_scatter(const NcclReduction& reduction, const Submission& tensor);
   // One group of operations on the stream, and the event after them.
@@ -96,6 +102,7 @@ class NcclPath {
   std::shared_ptr<Device> device_;
   cuda::Stream stream_ = nullptr;
   std::unique_ptr<NcclCommunicator> communicator_;
+  std::shared_ptr<DeviceMemoryPool> results_;           // null if a rank's GPU has no such memory
   std::deque<std::shared_ptr<DeviceEvent>> in_flight_;  // the ends of the collectives under way, in their order
   int64_t moved_ns_ = 0;                                // when the first of them became the first
   int64_t looked_ns_ = 0;                               // when `watch` last asked

@@ -11,13 +11,13 @@ bool is_nccl_able(const Signature& signature, int world_size) {
   }
   switch (signature.kind) {
     case OpKind::kBroadcast:
+    case OpKind::kAllgather:
+    case OpKind::kAlltoall:
       return true;
     case OpKind::kAllreduce:
     case OpKind::kReducescatter:
       return nccl_reduction(signature.dtype, signature.op, signature.prescale * signature.postscale, world_size)
           .has_value();
-    case OpKind::kAllgather:  // their results have no size before, and are made in host memory
-    case OpKind::kAlltoall:
     case OpKind::kBarrier:
     case OpKind::kJoin:
       break;

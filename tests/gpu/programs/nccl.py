@@ -7,6 +7,7 @@ support it, but two ranks of NCCL need no second GPU then). Without a GPU nothin
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -111,6 +112,32 @@ def check_reducescatter(bench: Bench) -> None:
         own = values_of(torch.bfloat16, (rows, 3), rows)
         used = compare(bench, f"{rows} rows", own, lambda own: hvd.reducescatter(own, op=hvd.Sum))
         assert used == int(bench.is_gpu), rows
+
+
+def check_rows(bench: Bench) -> dict[str, int]:
+    """Allgather and alltoall, even, uneven and empty, of many dtypes; results outlive those that come after them."""
+    size, rank = hvd.size(), hvd.rank()
+    calls: dict[str, Callable[[torch.Tensor], Any]] = {
+        "even": hvd.allgather,
+        "uneven": lambda own: hvd.allgather(own[: 1 + 500 * rank]),
+        "some empty": lambda own: hvd.allgather(own[: 700 * (rank % 2)]),
+        "all empty": lambda own: hvd.allgather(own[:0]),
+        "sent": lambda own: hvd.alltoall(own[: 300 * size]),
+        "sent unevenly": lambda own: hvd.alltoall(own[: sum(range(size)) * 9], [9 * to for to in range(size)])[0],
+    }
+    used, kept = 0, []
+    for dtype in (torch.bool, torch.int16, torch.bfloat16, torch.float32, torch.complex64, torch.float64):
+        own = values_of(torch.float32, (1031, 3), 5).nan_to_num().to(dtype)
+        for about, call in calls.items():
+            expected, before = call(own.clone()), by_nccl()
+            got = call(own.to(bench.device, copy=True))
+            used += by_nccl() - before
+            kept.append((f"{about}, {dtype}", expected, got))
+    for about, expected, got in kept:
+        assert got.device == bench.device, about
+        assert torch.equal(expected, got.cpu()), about
+    assert used == (len(kept) if bench.is_gpu else 0)
+    return {"by NCCL": used}
 
 
 def check_fused(bench: Bench) -> dict[str, int]:

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
+from ringtune.session import SESSION
 from ringtune.torch.buffers import ENGINE_DTYPES, MOVABLE_DTYPES
 from tests.integration.plain_rank import run_cases, say
-from tests.integration.standin_device import DeviceTensor, Machine, load_driver, on_device
+from tests.integration.standin_device import DeviceTensor, Machine, load_libraries, on_device
 
 Tensors = list[torch.Tensor]
 SHAPES = ((), (0,), (1,), (3, 5), (1031,), (20_011,))
@@ -92,6 +93,7 @@ def case_moved(machine: Machine) -> None:
         lambda tensor: hvd.broadcast_(tensor, 1),
         lambda tensor: hvd.allgather(tensor[: 1 + hvd.rank()]),
         hvd.alltoall,
+        lambda tensor: hvd.alltoall(tensor, splits=[1 + 2 * hvd.rank(), 3 - 2 * hvd.rank()])[0],
         lambda tensor: hvd.grouped_allgather([tensor, tensor[:1]]),
     )
     for dtype in MOVABLE_DTYPES.values():
@@ -160,10 +162,11 @@ def _refused(kind: type[Exception], word: str, call: Callable[[], object]) -> No
 def main() -> None:
     """Run cases, and require that nothing of the engine's is left on the device."""
     torch.set_num_threads(1)
-    load_driver()
+    load_libraries()
     hvd.init()
     machine = Machine(seed=hvd.rank() + 1)
     run_cases(globals(), sys.argv[1:], machine)
+    say(f"by NCCL: {SESSION.require().engine.counters()['nccl_responses'] > 0}")
     hvd.shutdown()
     gc.collect()
     left = machine.close()

@@ -35,7 +35,7 @@ TEST_F(DeviceTest, ALibraryThatIsNoDriverIsNamedWithWhatItLacks) {
 }
 
 TEST_F(DeviceTest, WithoutAVisibleGpuTheErrorNamesTheVariableThatHidesThem) {
-  reset({1, 1, 0, 1, 1});
+  reset({1, 1, 0, 1, 1, 1});
   standin_set_devices(0);
   std::shared_ptr<const Driver> loaded;
 

@@ -27,6 +27,8 @@ StandinCounts standin_counts() {
   counts.events = m.events_.load();
   counts.registrations = static_cast<int>(m.registered_.size());
   counts.pinned_allocations = static_cast<int>(m.pinned_.size()) - counts.registrations;
+  counts.pools = m.pools_.load();
+  counts.pool_allocations = static_cast<int>(m.pooled_.size());
   counts.pushed_contexts = m.pushed_.load();
   counts.violations = m.violations_.load();
   counts.calls = m.calls_.load();
@@ -44,6 +46,8 @@ void standin_forget() {
   m.events_.store(0);
   m.registered_.clear();
   m.pinned_.clear();
+  m.pools_.store(0);
+  m.pooled_.clear();
 }
 
 void standin_fail(const char* function, int nth, int result) {

@@ -57,6 +57,12 @@ int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
   return kSuccess;
 }
 
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  BEGIN("cuDeviceGetAttribute", false)
+  *value = attribute == kHasMemoryPools ? static_cast<int>(machine().settings_.has_pools) : 0;
+  return kSuccess;
+}
+
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   BEGIN("cuDevicePrimaryCtxRetain", false)
   const std::lock_guard lock(machine().mutex_);
@@ -258,6 +264,71 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stre
     queue->synchronize();
   }
   return kSuccess;
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  BEGIN("cuMemcpyDtoDAsync")
+  if (!machine().is_on_device(to, bytes) || !machine().is_on_device(from, bytes)) {
+    return kInvalidValue;
+  }
+  machine().stream_of(stream)->add([=] {
+    if (!machine().is_on_device(to, bytes) || !machine().is_on_device(from, bytes)) {
+      machine().add_violation();
+      return;
+    }
+    std::memcpy(device_bytes(to), device_bytes(from), bytes);
+  });
+  return kSuccess;
+}
+
+int cuMemPoolCreate(void** pool, const void*) {
+  BEGIN("cuMemPoolCreate")
+  machine().pools_.fetch_add(1);
+  *pool = new int(0);
+  return kSuccess;
+}
+
+int cuMemPoolDestroy(void* pool) {
+  const int result = machine().begin("cuMemPoolDestroy");
+  machine().pools_.fetch_sub(1);
+  delete static_cast<int*>(pool);
+  return result;
+}
+
+int cuMemPoolSetAttribute(void*, int, void*) {
+  BEGIN("cuMemPoolSetAttribute")
+  return kSuccess;
+}
+
+// The memory is there at once, poisoned by the stream's work: who does not wait for the stream loses what it wrote.
+int cuMemAllocFromPoolAsync(uint64_t* memory, size_t bytes, void*, void* stream) {
+  BEGIN("cuMemAllocFromPoolAsync")
+  const uint64_t allocated = standin_allocate(0, bytes);
+  {
+    const std::lock_guard lock(machine().mutex_);
+    machine().pooled_.insert(allocated);
+  }
+  machine().stream_of(stream)->add([=] { std::memset(device_bytes(allocated), 0xa5, bytes); });
+  *memory = allocated;
+  return kSuccess;
+}
+
+// Poisoned in the stream's order, and in use by nobody else from then on.
+int cuMemFreeAsync(uint64_t memory, void* stream) {
+  const int result = machine().begin("cuMemFreeAsync");
+  {
+    const std::lock_guard lock(machine().mutex_);
+    if (machine().pooled_.erase(memory) == 0) {
+      machine().add_violation();
+      return kInvalidValue;
+    }
+  }
+  if (machine().is_lost()) {
+    standin_free(memory);
+  } else {
+    machine().stream_of(stream)->add([=] { standin_free(memory); });
+  }
+  return result;
 }
 
 }  // extern "C"

@@ -14,6 +14,7 @@ struct StandinSettings {
   uint32_t max_delay_us;  // before each piece of a stream's work; 0: none
   uint32_t can_register;  // 1 if memory that exists already can be pinned
   uint32_t can_allocate;  // 1 if pinned memory can be allocated
+  uint32_t has_pools;     // 1 if streams can allocate a device's memory
 };
 
 // Objects that are alive now, without those that the test itself has made.
@@ -23,6 +24,8 @@ struct StandinCounts {
   int events;
   int pinned_allocations;
   int registrations;
+  int pools;
+  int pool_allocations;
   int pushed_contexts;  // contexts pushed on all threads
   // Since the last reset.
   int violations;  // memory that was freed under a copy, a call out of a host function or without a context

@@ -32,6 +32,7 @@ inline constexpr int kInvalidHandle = 400;
 inline constexpr int kNotReady = 600;
 inline constexpr int kFirstSticky = 700;
 inline constexpr int kLastSticky = 719;
+inline constexpr int kHasMemoryPools = 115;
 inline constexpr int kNotPermitted = 800;
 inline constexpr int kNotSupported = 801;
 
@@ -210,7 +211,7 @@ class Machine {
   }
 
   std::mutex mutex_;  // guards the members below, but for atomics
-  StandinSettings settings_{1, 1, 0, 1, 1};
+  StandinSettings settings_{1, 1, 0, 1, 1, 1};
   uint64_t seed_ = 0;
   std::map<std::string, std::pair<int, int>> failures_;
   std::map<int, std::unique_ptr<Stream>> default_streams_;
@@ -218,7 +219,9 @@ class Machine {
   std::map<const std::byte*, size_t> pinned_;
   std::set<const void*> registered_;
   std::map<uint64_t, size_t> device_memory_;
+  std::set<uint64_t> pooled_;  // part of device_memory_: allocated by streams
   std::map<int, int> retained_;
+  std::atomic<int> pools_{0};
   std::atomic<int> streams_{0};
   std::atomic<int> events_{0};
   std::atomic<int> pushed_{0};

@@ -30,12 +30,14 @@ class StandinTest : public ::testing::Test {
     EXPECT_EQ(0, counts.events);
     EXPECT_EQ(0, counts.pinned_allocations);
     EXPECT_EQ(0, counts.registrations);
+    EXPECT_EQ(0, counts.pools);
+    EXPECT_EQ(0, counts.pool_allocations);
     EXPECT_EQ(0, counts.pushed_contexts);
     EXPECT_EQ(0, counts.violations);
   }
 
   static void reset(StandinSettings changes) {
-    StandinSettings settings{1, 1, 200, 1, 1};
+    StandinSettings settings{1, 1, 200, 1, 1, 1};
     if (changes.devices > 0) {
       settings = changes;
     }

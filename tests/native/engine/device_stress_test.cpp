@@ -101,7 +101,7 @@ class DeviceStressTest : public testing::StandinTest, public ::testing::WithPara
 INSTANTIATE_TEST_SUITE_P(Hosts, DeviceStressTest, ::testing::Values(std::vector<int>{0, 0}, std::vector<int>{0, 0, 1}));
 
 TEST_P(DeviceStressTest, NoWrongElementWhateverIsDelayed) {
-  reset({2, 7, 100, 1, 1});
+  reset({2, 7, 100, 1, 1, 1});
   const int batches = operations() / static_cast<int>(kBatch);
   run_hosts(
       GetParam(),
@@ -123,7 +123,7 @@ TEST_P(DeviceStressTest, AnErrorOrTheRightResultWhateverFails) {
   const int worlds = std::max(5, operations() / (kBatches * static_cast<int>(kBatch)));
   int failed = 0;
   for (int world = 0; world < worlds && !HasFailure(); ++world) {
-    reset({2, static_cast<uint64_t>(world), 50, 1, 1});
+    reset({2, static_cast<uint64_t>(world), 50, 1, 1, 1});
     const char* function = kFailingFunctions[random() % kFailingFunctions.size()];
     const int nth = 1 + static_cast<int>(random() % 150);
     standin_fail(function, nth, random() % 2 == 0 ? kInvalidValue : kIllegalAddress);

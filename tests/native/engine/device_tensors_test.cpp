@@ -153,7 +153,7 @@ TEST_F(DeviceTensorsTest, GradientsAreReducedWhereTheyAreStaged) {
 
 // The next tensor of a name is copied to where the last one's result is still copied from.
 TEST_F(DeviceTensorsTest, APlaceIsNotUsedAgainBeforeItsResultHasLeft) {
-  reset({1, 5, 2000, 1, 1});
+  reset({1, 5, 2000, 1, 1, 1});
   run_world(
       1,
       [](Engine& engine) {
@@ -175,7 +175,7 @@ TEST_F(DeviceTensorsTest, APlaceIsNotUsedAgainBeforeItsResultHasLeft) {
 
 TEST_F(DeviceTensorsTest, WithoutRegistrationGradientsAreStagedElsewhere) {
   for (const uint32_t can_allocate : {1U, 0U}) {
-    reset({1, 1, 200, 0, can_allocate});
+    reset({1, 1, 200, 0, can_allocate, 1});
     run_world(
         2,
         [](Engine& engine) {
@@ -194,7 +194,7 @@ TEST_F(DeviceTensorsTest, WithoutRegistrationGradientsAreStagedElsewhere) {
 }
 
 TEST_F(DeviceTensorsTest, ARankMayHaveTensorsOnSeveralGpus) {
-  reset({3, 1, 200, 1, 1});
+  reset({3, 1, 200, 1, 1, 1});
   run_world(
       2,
       [](Engine& engine) {

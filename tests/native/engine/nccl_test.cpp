@@ -2,52 +2,22 @@
 // Ranks are threads with a GPU each, of the stand-in driver; NCCL is a stand-in, too.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "device/nccl/standin_nccl.h"
-#include "device/standin_world.h"
+#include "device/nccl/standin_nccl_world.h"
 
 namespace ringtune {
 namespace {
 
-using testing::counter;
+using testing::by_nccl;
 using testing::DeviceVector;
 using testing::finish_on;
-using testing::StandinTest;
+using testing::ramp;
+using testing::run_nccl_world;
 using testing::UserStream;
 
-class Nccl : public StandinTest {
- protected:
-  void SetUp() override {
-    reset({4, 7, 300, 1, 1});
-    standin_nccl_delay(300);
-  }
-  void TearDown() override {
-    EXPECT_EQ(0, standin_nccl_communicators());
-    EXPECT_EQ(0, standin_nccl_kernels());
-    StandinTest::TearDown();
-  }
-};
-
-void run_nccl_world(int world_size, const std::function<void(Engine&)>& body,
-                    GpuOperations operations = GpuOperations::kAuto, double timeout_s = 60) {
-  testing::run_world(world_size, body, [operations, timeout_s](EngineOptions& options) {
-    testing::use_standin(options);
-    options.gpu.operations = operations;
-    options.timeout_s = timeout_s;
-  });
-}
-
-uint64_t by_nccl(const Engine& engine) { return counter(engine, "nccl_responses"); }
-
-template <typename T>
-std::vector<T> ramp(size_t size, int rank) {
-  std::vector<T> values(size);
-  std::iota(values.begin(), values.end(), static_cast<T>(rank));
-  return values;
-}
+class Nccl : public testing::NcclTest {};
 
 // The rank's tensor is written late on its stream, reduced in place, and read on the same stream.
 template <typename T>

@@ -171,9 +171,15 @@ def tensor_of(result: _engine.Result | None, source: Operand) -> torch.Tensor:
     if result is None:
         raise AssertionError("an operation whose output the engine owns has a result")
     _, *row = source.shape
-    memory = torch.from_numpy(result.memory)
-    if source.device >= 0:
-        memory = source.owner.new_empty(memory.shape, dtype=torch.uint8).copy_(memory)
+    memory: torch.Tensor
+    if result.bytes_on_device:
+        memory = source.owner.new_empty((result.bytes_on_device,), dtype=torch.uint8)
+        result.move_to(memory.data_ptr(), CUDA_STREAMS.current(source.device))
+    elif source.device >= 0:
+        on_host = torch.from_numpy(result.memory)
+        memory = source.owner.new_empty(on_host.shape, dtype=torch.uint8).copy_(on_host)
+    else:
+        memory = torch.from_numpy(result.memory)
     return memory.view(MOVABLE_DTYPES[DTYPES[source.dtype]]).reshape(sum(result.rows), *row)
 
 

@@ -82,6 +82,10 @@ struct NcclFunctions {
                         NcclHandle communicator, NcclStream stream);
   int (*broadcast)(const void* input, void* output, size_t count, int type, int root, NcclHandle communicator,
                    NcclStream stream);
+  int (*allgather)(const void* input, void* output, size_t count_of_a_rank, int type, NcclHandle communicator,
+                   NcclStream stream);
+  int (*send)(const void* input, size_t count, int type, int peer, NcclHandle communicator, NcclStream stream);
+  int (*receive)(void* output, size_t count, int type, int peer, NcclHandle communicator, NcclStream stream);
   int (*make_scaled_sum)(int* op, void* scalar, int type, int residence, NcclHandle communicator);
 };
 
@@ -101,6 +105,9 @@ inline constexpr const char* kNcclSymbols[] = {
     "ncclReduce",
     "ncclReduceScatter",
     "ncclBroadcast",
+    "ncclAllGather",
+    "ncclSend",
+    "ncclRecv",
     "ncclRedOpCreatePreMulSum",
 };
 static_assert(sizeof(NcclFunctions) == sizeof(kNcclSymbols));

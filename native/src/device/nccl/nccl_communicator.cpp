@@ -15,6 +15,8 @@ namespace {
 
 // Most answers come at once; a communicator that is being made takes half a second.
 constexpr int64_t kSpinNs = kNsPerMs / 20;
+// Type of what is moved and not computed with.
+constexpr int kBytes = static_cast<int>(NcclType::kUInt8);
 constexpr int64_t kMaxNapNs = kNsPerMs;
 
 // The scalar in the type's own representation; it is a power of two, so that every type has it.
@@ -98,10 +100,24 @@ Status NcclCommunicator::reduce_scatter(const NcclReduction& reduction, const Nc
                "ncclReduceScatter");
 }
 
-Status NcclCommunicator::broadcast(std::byte* data, size_t bytes, int root, NcclStream stream) {
+Status NcclCommunicator::broadcast(const NcclBuffers& buffers, int root, NcclStream stream) {
   return check(
-      library_->functions().broadcast(data, data, bytes, static_cast<int>(NcclType::kUInt8), root, handle_, stream),
+      library_->functions().broadcast(buffers.input, buffers.output, buffers.elements, kBytes, root, handle_, stream),
       "ncclBroadcast");
+}
+
+Status NcclCommunicator::allgather(const NcclBuffers& buffers, NcclStream stream) {
+  return check(
+      library_->functions().allgather(buffers.input, buffers.output, buffers.elements, kBytes, handle_, stream),
+      "ncclAllGather");
+}
+
+Status NcclCommunicator::send(std::span<const std::byte> data, int peer, NcclStream stream) {
+  return check(library_->functions().send(data.data(), data.size(), kBytes, peer, handle_, stream), "ncclSend");
+}
+
+Status NcclCommunicator::receive(std::span<std::byte> data, int peer, NcclStream stream) {
+  return check(library_->functions().receive(data.data(), data.size(), kBytes, peer, handle_, stream), "ncclRecv");
 }
 
 Status NcclCommunicator::close(const Watch& watch) {

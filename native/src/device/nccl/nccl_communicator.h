@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/status.h"
@@ -50,7 +51,14 @@ class NcclCommunicator {
   Status reduce(const NcclReduction& reduction, const NcclBuffers& buffers, int root, NcclStream stream);
   // `buffers.elements` are those of a rank; the input has as many times the number of ranks.
   Status reduce_scatter(const NcclReduction& reduction, const NcclBuffers& buffers, NcclStream stream);
-  Status broadcast(std::byte* data, size_t bytes, int root, NcclStream stream);
+  // Below, elements are bytes.
+  // The input is the root's alone.
+  Status broadcast(const NcclBuffers& buffers, int root, NcclStream stream);
+  // `buffers.elements` are those of a rank; the output has as many times the number of ranks.
+  Status allgather(const NcclBuffers& buffers, NcclStream stream);
+  // Ranks receive what others, and they themselves, send in the same group.
+  Status send(std::span<const std::byte> data, int peer, NcclStream stream);
+  Status receive(std::span<std::byte> data, int peer, NcclStream stream);
 
   // In good order: waits for what is under way, with all ranks. Without success it is aborted.
   Status close(const Watch& watch);

@@ -14,7 +14,8 @@
 // | prescale, postscale          |      | as for averages: powers of two alone | in float32 or float64         |
 // | Adasum                       | host | none                                 | per tensor                    |
 // | bool, int16, uint16          | host | no such type                         |                               |
-// | broadcast                    | NCCL | moves bytes, of any type             | the same                      |
+// | broadcast, allgather,        | NCCL | moves bytes, of any type             | the same                      |
+// | alltoall                     |      |                                      |                               |
 #pragma once
 
 #include <cstdint>

@@ -82,6 +82,12 @@ NcclBuffers in_place(std::vector<T>& values) {
   return {data, data, values.size()};
 }
 
+template <typename T>
+NcclBuffers bytes_of(std::vector<T>& values) {
+  auto* data = reinterpret_cast<std::byte*>(values.data());
+  return {data, data, values.size() * sizeof(T)};
+}
+
 constexpr NcclReduction kSum{NcclType::kFloat32, NcclOp::kSum, 1};
 
 TEST(NcclCommunicator, AGroupOfSumsIsThereOnceTheStreamIsThrough) {
@@ -134,9 +140,7 @@ TEST(NcclCommunicator, RowsAreScatteredToRanksAndARootsBytesToAll) {
     ASSERT_TRUE(rank.communicator.group_start().ok());
     ASSERT_TRUE(rank.communicator.reduce_scatter(kSum, scattered, rank.stream.handle()).ok());
     ASSERT_TRUE(rank.communicator.reduce(kSum, in_place(to_root), 1, rank.stream.handle()).ok());
-    ASSERT_TRUE(
-        rank.communicator.broadcast(in_place(bytes).output, bytes.size() * sizeof(int16_t), 1, rank.stream.handle())
-            .ok());
+    ASSERT_TRUE(rank.communicator.broadcast(bytes_of(bytes), 1, rank.stream.handle()).ok());
     ASSERT_TRUE(rank.communicator.group_end().ok());
     ASSERT_TRUE(rank.communicator.settle(patience()).ok());
     rank.stream.synchronize();
@@ -145,6 +149,52 @@ TEST(NcclCommunicator, RowsAreScatteredToRanksAndARootsBytesToAll) {
     EXPECT_EQ(std::vector<float>{static_cast<float>(rank.rank)}, rank.rank == 0 ? to_root : std::vector<float>{1});
     EXPECT_EQ(1, rank.rank == 0 ? 1 : static_cast<int>(to_root.front()));
     EXPECT_EQ(std::vector<int16_t>(7, 300), bytes);
+  });
+}
+
+TEST(NcclCommunicator, ARanksBytesGoToAllInTheOrderOfTheRanks) {
+  run_ranks(3, [](Rank rank) {
+    std::vector<int32_t> own(100'000, rank.rank);
+    std::vector<int32_t> all(300'000, -1);
+    const NcclBuffers gathered{bytes_of(own).input, bytes_of(all).output, bytes_of(own).elements};
+
+    ASSERT_TRUE(rank.communicator.allgather(gathered, rank.stream.handle()).ok());
+    ASSERT_TRUE(rank.communicator.settle(patience()).ok());
+    rank.stream.synchronize();
+
+    for (size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(static_cast<int32_t>(i / 100'000), all[i]) << i;
+    }
+  });
+}
+
+TEST(NcclCommunicator, WhatAGroupSendsArrivesHoweverLargeAndInWhicheverOrder) {
+  run_ranks(3, [](Rank rank) {
+    std::vector<std::vector<int32_t>> sent;
+    std::vector<std::vector<int32_t>> received;
+    const auto size = [](int from, int to) { return static_cast<size_t>(1 + 20'000 * from + 3'000 * to); };
+    for (int peer = 0; peer < 3; ++peer) {
+      sent.emplace_back(size(rank.rank, peer), 10 * rank.rank + peer);
+      received.emplace_back(size(peer, rank.rank), -1);
+    }
+    ASSERT_TRUE(rank.communicator.group_start().ok());
+    for (int peer = 0; peer < 3; ++peer) {
+      const auto at = static_cast<size_t>(peer);
+      ASSERT_TRUE(
+          rank.communicator.receive(std::as_writable_bytes(std::span(received[at])), peer, rank.stream.handle()).ok());
+    }
+    for (int peer = 2; peer >= 0; --peer) {
+      const auto at = static_cast<size_t>(peer);
+      ASSERT_TRUE(rank.communicator.send(std::as_bytes(std::span(sent[at])), peer, rank.stream.handle()).ok());
+    }
+    ASSERT_TRUE(rank.communicator.group_end().ok());
+    ASSERT_TRUE(rank.communicator.settle(patience()).ok());
+    rank.stream.synchronize();
+
+    for (int peer = 0; peer < 3; ++peer) {
+      EXPECT_EQ(std::vector<int32_t>(size(peer, rank.rank), 10 * peer + rank.rank),
+                received[static_cast<size_t>(peer)]);
+    }
   });
 }
 

@@ -189,6 +189,22 @@ int ncclBroadcast(const std::byte* input, std::byte* output, size_t count, int t
              {Kind::kBroadcast, input, output, count, static_cast<NcclType>(type), 0, root, communicator, stream});
 }
 
+int ncclAllGather(const std::byte* input, std::byte* output, size_t count, int type, Communicator* communicator,
+                  NcclStream stream) {
+  return add("ncclAllGather",
+             {Kind::kAllgather, input, output, count, static_cast<NcclType>(type), 0, 0, communicator, stream});
+}
+
+int ncclSend(const std::byte* input, size_t count, int type, int peer, Communicator* communicator, NcclStream stream) {
+  return add("ncclSend",
+             {Kind::kSend, input, nullptr, count, static_cast<NcclType>(type), 0, peer, communicator, stream});
+}
+
+int ncclRecv(std::byte* output, size_t count, int type, int peer, Communicator* communicator, NcclStream stream) {
+  return add("ncclRecv",
+             {Kind::kReceive, nullptr, output, count, static_cast<NcclType>(type), 0, peer, communicator, stream});
+}
+
 int ncclRedOpCreatePreMulSum(int* op, void* scalar, int type, int, Communicator* communicator) {
   double scale = 0;
   if (static_cast<NcclType>(type) == NcclType::kFloat64) {

@@ -30,13 +30,22 @@ inline constexpr int kSystemError = 2;
 inline constexpr int kInvalidArgument = 4;
 inline constexpr int kMaxRanks = 8;
 inline constexpr size_t kSlotBytes = 256 << 10;
+inline constexpr size_t kBoxBytes = 16 << 10;
 inline constexpr int kFirstOwnOp = 5;
+
+// Carries data from one rank to another, a piece at a time.
+struct Box {
+  std::atomic<uint64_t> filled;   // number of pieces so far
+  std::atomic<uint64_t> emptied;  // likewise
+  std::byte piece[kBoxBytes];
+};
 
 struct Meeting {
   std::atomic<int> pids[kMaxRanks];
   std::atomic<bool> has_left[kMaxRanks];
   std::atomic<uint64_t> steps[kMaxRanks];
   alignas(64) std::byte slots[kMaxRanks][kSlotBytes];
+  alignas(64) Box boxes[kMaxRanks][kMaxRanks];  // sender, receiver
 };
 
 // State of the library that outlives every call, as NCCL's own.
@@ -99,17 +108,24 @@ struct NcclOpaque {
   }
 
   // False once this rank is aborted. A lost peer is told, and waited for all the same, as a kernel does.
+  bool wait_a_little_for(int peer) {
+    if (is_aborted.load()) {
+      return false;
+    }
+    if (is_alone_forever(peer)) {
+      state.store(kNcclRemoteError);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return true;
+  }
+
   bool meet() {
     const uint64_t step = ++meeting->steps[rank];
     for (int peer = 0; peer < world_size; ++peer) {
       while (meeting->steps[peer].load() < step || library().losses.load() != losses_before) {
-        if (is_aborted.load()) {
+        if (!wait_a_little_for(peer)) {
           return false;
         }
-        if (is_alone_forever(peer)) {
-          state.store(kNcclRemoteError);
-        }
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
     }
     return true;
@@ -118,7 +134,7 @@ struct NcclOpaque {
 
 using Communicator = NcclOpaque;
 
-enum class Kind { kAllreduce, kReduce, kReduceScatter, kBroadcast };
+enum class Kind { kAllreduce, kReduce, kReduceScatter, kBroadcast, kAllgather, kSend, kReceive };
 
 struct Operation {
   Kind kind;
@@ -127,7 +143,7 @@ struct Operation {
   size_t elements;  // number of elements of the output
   NcclType type;
   int op;
-  int root;
+  int root;  // the peer, where the operation is a send or receive
   Communicator* communicator;
   NcclStream stream;
 };
@@ -165,6 +181,11 @@ inline bool run_piece(const Operation& operation, const std::byte* input, std::b
   }
   if (operation.kind == Kind::kBroadcast) {
     std::memcpy(output, communicator.meeting->slots[operation.root], bytes);
+  } else if (operation.kind == Kind::kAllgather) {
+    const size_t part_bytes = operation.elements * testing::bytes_of(operation.type);
+    for (int rank = 0; rank < communicator.world_size; ++rank) {
+      std::memcpy(output + static_cast<size_t>(rank) * part_bytes, communicator.meeting->slots[rank], bytes);
+    }
   } else if (output != nullptr) {
     combine_slots(operation, elements, output);
   }
@@ -185,6 +206,46 @@ inline bool run_part(const Operation& operation, const std::byte* input, std::by
   return true;
 }
 
+// The next piece of a send or receive, if the peer is there for it.
+inline bool move_piece(const Operation& operation, size_t& moved) {
+  const Communicator& communicator = *operation.communicator;
+  const bool is_sent = operation.kind == Kind::kSend;
+  auto& boxes = communicator.meeting->boxes;
+  Box& box = is_sent ? boxes[communicator.rank][operation.root] : boxes[operation.root][communicator.rank];
+  const size_t count = std::min(kBoxBytes, operation.elements - moved);
+  if (is_sent && box.filled.load() == box.emptied.load()) {
+    std::memcpy(box.piece, operation.input + moved, count);
+    ++box.filled;
+  } else if (!is_sent && box.filled.load() > box.emptied.load()) {
+    std::memcpy(operation.output + moved, box.piece, count);
+    ++box.emptied;
+  } else {
+    return false;
+  }
+  moved += count;
+  return true;
+}
+
+// A group's sends and receives, all at once: none waits for the one before it.
+inline void exchange(const std::vector<Operation>& operations) {
+  delay();
+  std::vector<size_t> moved(operations.size(), 0);
+  for (bool is_over = false; !is_over;) {
+    bool has_moved = false;
+    const Operation* waiting = nullptr;
+    for (size_t i = 0; i < operations.size(); ++i) {
+      if (moved[i] < operations[i].elements) {
+        has_moved |= move_piece(operations[i], moved[i]);
+        waiting = &operations[i];
+      }
+    }
+    is_over = waiting == nullptr;
+    if (!is_over && !has_moved && !waiting->communicator->wait_a_little_for(waiting->root)) {
+      return;
+    }
+  }
+}
+
 inline void run(const Operation& operation) {
   delay();
   const Communicator& communicator = *operation.communicator;
@@ -202,20 +263,43 @@ inline void run(const Operation& operation) {
   }
 }
 
+// One collective, or all sends and receives of a group.
 inline void run_on_stream(void* data) {
-  const std::unique_ptr<Operation> operation(static_cast<Operation*>(data));
-  run(*operation);
+  const std::unique_ptr<std::vector<Operation>> kernel(static_cast<std::vector<Operation>*>(data));
+  const Operation& first = kernel->front();
+  if (first.kind == Kind::kSend || first.kind == Kind::kReceive) {
+    exchange(*kernel);
+  } else {
+    run(first);
+  }
   --library().kernels;
-  --operation->communicator->in_flight;
+  --first.communicator->in_flight;
+}
+
+inline std::vector<std::vector<Operation>> kernels_of(const std::vector<Operation>& operations) {
+  std::vector<std::vector<Operation>> kernels;
+  std::vector<Operation> exchanged;
+  for (const Operation& operation : operations) {
+    if (operation.kind == Kind::kSend || operation.kind == Kind::kReceive) {
+      exchanged.push_back(operation);
+    } else {
+      kernels.push_back({operation});
+    }
+  }
+  if (!exchanged.empty()) {
+    kernels.push_back(std::move(exchanged));
+  }
+  return kernels;
 }
 
 // Runs in place of the thread of NCCL that works after ncclGroupEnd.
-inline void enqueue(std::vector<Operation> operations, Communicator* communicator) {
+inline void enqueue(const std::vector<Operation>& operations, Communicator* communicator) {
   delay();
-  for (const Operation& operation : operations) {
+  for (std::vector<Operation>& kernel : kernels_of(operations)) {
     ++library().kernels;
     ++communicator->in_flight;
-    standin_work(operation.stream, run_on_stream, new Operation(operation), 0);
+    const NcclStream stream = kernel.front().stream;
+    standin_work(stream, run_on_stream, new std::vector<Operation>(std::move(kernel)), 0);
   }
   int expected = kNcclInProgress;  // a peer may have been lost meanwhile
   communicator->state.compare_exchange_strong(expected, kNcclSuccess);

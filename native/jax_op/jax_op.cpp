@@ -2,9 +2,12 @@
 // XLA calls that hand arrays to the engine as soon as they are computed, so that communication overlaps with the rest
 // of the compiled step: see docs/howto/jax.md. Compiled by `python -m ringtune.jax_op`.
 //
-// A call returns a future at once; no thread of XLA's waits. The engine tells the end of an operation on its
+// On CPUs a call returns a future at once; no thread of XLA's waits. The engine tells the end of an operation on its
 // communication thread. XLA goes on with the step on the thread that fulfils the future, and that step may need the
 // engine: one thread of this library takes the news on.
+//
+// On GPUs a call waits until the ranks have agreed and the results are enqueued; XLA's stream waits for them, no thread
+// does. XLA enqueues a function's work in the order of the program, so that calls come in that order, too.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -57,14 +60,41 @@ class Doors {
   std::vector<Entry> entries_;
 };
 
-// One execution of a collective of some arrays. XLA keeps their buffers until the future is fulfilled.
-struct Call {
-  explicit Call(size_t arrays) : remaining(arrays + 1) {}
+// One execution of a collective of some arrays.
+class Call {
+ public:
+  explicit Call(size_t arrays) : remaining_(arrays + 1) {}
+  virtual ~Call() = default;
 
-  ffi::Promise promise;
-  std::atomic<size_t> remaining;  // arrays that the engine is not done with, and the submission
-  std::mutex mutex;               // guards error
-  std::string error;              // the first one; empty if there is none
+  // The engine is done with an array; `error` is null, or says why it failed.
+  void end_array(const char* error) {
+    if (error != nullptr) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (error_.empty()) {
+        error_ = error;
+      }
+    }
+    if (remaining_.fetch_sub(1) == 1) {
+      end(false);
+    }
+  }
+  // All arrays were submitted. They may have ended already, as those do that were refused.
+  void end_submission() {
+    if (remaining_.fetch_sub(1) == 1) {
+      end(true);
+    }
+  }
+
+ protected:
+  // Called once, as the last thing: in the call of XLA's itself, or on a thread of the engine's.
+  virtual void end(bool is_in_call) = 0;
+  // Once it has ended: the first error, or nothing.
+  std::string& error() { return error_; }
+
+ private:
+  std::atomic<size_t> remaining_;  // arrays that the engine is not done with, and the submission
+  std::mutex mutex_;               // guards error_
+  std::string error_;
 };
 
 void fulfil(ffi::Promise& promise, const std::string& error) {
@@ -122,28 +152,52 @@ class Messenger {
   News news_;
 };
 
-// Callback of the engine, for each array; `context` is the call.
-void on_end(void* context, const char* error) {
-  Call* const call = static_cast<Call*>(context);
-  if (error != nullptr) {
-    const std::lock_guard<std::mutex> lock(call->mutex);
-    if (call->error.empty()) {
-      call->error = error;
+// XLA keeps the buffers until the future is fulfilled.
+class FutureCall : public Call {
+ public:
+  using Call::Call;
+
+  ffi::Future future() { return ffi::Future(promise_); }
+
+ private:
+  void end(bool is_in_call) override {
+    const std::unique_ptr<FutureCall> ended(this);
+    if (is_in_call) {
+      fulfil(promise_, error());
+    } else {
+      Messenger::instance().post(std::move(promise_), std::move(error()));
     }
   }
-  if (call->remaining.fetch_sub(1) == 1) {
-    const std::unique_ptr<Call> ended(call);
-    Messenger::instance().post(std::move(ended->promise), std::move(ended->error));
-  }
-}
 
-// All arrays were submitted. A call that has ended already, as one that was refused, is told here.
-void end_submission(Call* call) {
-  if (call->remaining.fetch_sub(1) == 1) {
-    const std::unique_ptr<Call> ended(call);
-    fulfil(ended->promise, ended->error);
+  ffi::Promise promise_;
+};
+
+// The thread of XLA's waits.
+class WaitingCall : public Call {
+ public:
+  using Call::Call;
+
+  // Returns the first error, or nothing, once all results are enqueued.
+  std::string wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    has_ended_.wait(lock, [this] { return is_over_; });
+    return error();
   }
-}
+
+ private:
+  void end(bool) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_over_ = true;
+    has_ended_.notify_one();  // under the lock: the call may be gone once it is free
+  }
+
+  std::mutex mutex_;  // guards is_over_
+  std::condition_variable has_ended_;
+  bool is_over_ = false;
+};
+
+// Callback of the engine, for each array; `context` is the call.
+void on_end(void* context, const char* error) { static_cast<Call*>(context)->end_array(error); }
 
 // The lines of a text that has as many as there are arrays.
 std::vector<std::string> lines_of(std::string_view text) {
@@ -176,13 +230,6 @@ struct Collective {
 // The numbers of one array among those of all; null where there are none.
 const int64_t* part_of(const ffi::Span<const int64_t>& numbers, size_t array, int32_t ranks) {
   return numbers.size() == 0 ? nullptr : numbers.begin() + array * static_cast<size_t>(ranks);
-}
-
-// A call whose future has failed.
-ffi::Future refuse(const char* reason) {
-  ffi::Promise failed;
-  failed.SetError(ffi::Error::InvalidArgument(reason));
-  return ffi::Future(failed);
 }
 
 bool are_rows_of_all(const ffi::Span<const int64_t>& numbers, size_t arrays, int32_t ranks) {
@@ -218,32 +265,63 @@ RingtuneRequest request_of(const Collective& collective, size_t array, const ffi
   return request;
 }
 
-// All arrays go to the engine at once, as one group.
-ffi::Future submit(ffi::RemainingArgs inputs, ffi::RemainingRets outputs, Collective collective) {
-  const std::vector<std::string> lines = lines_of(collective.names);
+// Buffers of a GPU, and the stream on which they are ready.
+struct Place {
+  bool is_on_gpu = false;
+  int32_t gpu = 0;
+  void* stream = nullptr;
+};
+
+constexpr const char* kIncomplete = "a collective needs a name, a dtype, a result and the ranks' rows for each array";
+
+// Hands all arrays to the engine at once, as one group.
+void submit_all(ffi::RemainingArgs inputs, ffi::RemainingRets outputs, const Collective& collective,
+                const std::vector<std::string>& names, const Place& place, Call& call) {
   const size_t arrays = inputs.size();
-  if (!is_complete(collective, lines.size(), arrays, outputs.size())) {
-    return refuse("a collective needs a name, a dtype, a result and the ranks' rows for each array");
-  }
-  auto* const call = new Call(arrays);
-  ffi::Future future(call->promise);
   const Doors::Entry entry = Doors::instance().find(collective.door);
   const std::string group(arrays > 1 ? collective.group : "");
   for (size_t array = 0; array < arrays; ++array) {
     if (entry.door == nullptr) {
-      on_end(call, ("ConfigError: " + entry.complaint).c_str());
+      call.end_array(("ConfigError: " + entry.complaint).c_str());
       continue;
     }
     const ffi::AnyBuffer input = *inputs.get<ffi::AnyBuffer>(array);
     ffi::Result<ffi::AnyBuffer> output = *outputs.get<ffi::AnyBuffer>(array);
     RingtuneRequest request = request_of(collective, array, input, *output);
-    request.name = lines[array].c_str();
+    request.name = names[array].c_str();
     request.group = group.c_str();
     request.group_size = arrays > 1 ? static_cast<uint32_t>(arrays) : 0U;
-    entry.door->table->submit(entry.door, &request, &on_end, call);
+    request.is_on_gpu = place.is_on_gpu ? 1U : 0U;
+    request.gpu = place.gpu;
+    request.stream = reinterpret_cast<uint64_t>(place.stream);
+    entry.door->table->submit(entry.door, &request, &on_end, &call);
   }
-  end_submission(call);
+  call.end_submission();
+}
+
+ffi::Future submit(ffi::RemainingArgs inputs, ffi::RemainingRets outputs, Collective collective) {
+  const std::vector<std::string> names = lines_of(collective.names);
+  if (!is_complete(collective, names.size(), inputs.size(), outputs.size())) {
+    ffi::Promise failed;
+    failed.SetError(ffi::Error::InvalidArgument(kIncomplete));
+    return ffi::Future(failed);
+  }
+  auto* const call = new FutureCall(inputs.size());  // deletes itself at its end
+  ffi::Future future = call->future();
+  submit_all(inputs, outputs, collective, names, {}, *call);
   return future;
+}
+
+ffi::Error submit_on_stream(void* stream, int32_t gpu, ffi::RemainingArgs inputs, ffi::RemainingRets outputs,
+                            Collective collective) {
+  const std::vector<std::string> names = lines_of(collective.names);
+  if (!is_complete(collective, names.size(), inputs.size(), outputs.size())) {
+    return ffi::Error::InvalidArgument(kIncomplete);
+  }
+  WaitingCall call(inputs.size());
+  submit_all(inputs, outputs, collective, names, {true, gpu, stream}, call);
+  const std::string error = call.wait();
+  return error.empty() ? ffi::Error::Success() : ffi::Error::Internal(error);
 }
 
 ffi::Error mark_step(ffi::RemainingArgs, int32_t door) {
@@ -269,6 +347,14 @@ XLA_FFI_REGISTER_STRUCT_ATTR_DECODING(Collective, ffi::StructMember<int32_t>("ki
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(ringtune_jax_collective, submit,
                               ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs<Collective>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(ringtune_jax_collective_on_stream, submit_on_stream,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<void*>>()
+                                  .Ctx<ffi::DeviceOrdinal>()
+                                  .RemainingArgs()
+                                  .RemainingRets()
+                                  .Attrs<Collective>());
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(ringtune_jax_mark_step, mark_step,
                               ffi::Ffi::Bind().RemainingArgs().Attr<int32_t>("door"));

@@ -1,37 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The torch front end with CUDA tensors, in real jobs, on a stand-in for the driver."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import REPOSITORY, ranks, run_job
-
-SOURCES = REPOSITORY / "tests" / "native" / "device"
-
-
-def _compile(library: Path, *arguments: str) -> Path:
-    compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread"]
-    subprocess.run([*compiler, f"-Wl,-soname,{library.name}", *arguments, "-o", str(library)], check=True)
-    return library
+from tests.integration.jobs import ranks, run_job
+from tests.integration.standin_libraries import compile_driver, compile_nccl
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the stand-in, a library with the driver's name."""
-    return _compile(
-        tmp_path_factory.mktemp("standin") / "libcuda.so.1", *sorted(map(str, SOURCES.glob("standin_*.cpp")))
-    )
+    """Return the stand-in for the driver."""
+    return compile_driver(tmp_path_factory.mktemp("standin"))
 
 
 @pytest.fixture(scope="module")
 def nccl(driver: Path) -> Path:
-    """Return the stand-in for NCCL, whose operations run on the driver's streams."""
-    source = SOURCES / "nccl" / "standin_nccl.cpp"
-    includes = [f"-I{REPOSITORY / 'native' / 'src'}", f"-I{SOURCES.parent}"]
-    return _compile(driver.parent / "libnccl.so.2", str(source), *includes, str(driver))
+    """Return the stand-in for NCCL."""
+    return compile_nccl(driver)
 
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])

@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
+from ringtune.graph_library import library_folders
+from ringtune.jax_op import jax_library
 from tests.e2e.documented_commands import blocks_of, script_of
 from tests.house.source_tree import REPOSITORY
 from tests.integration.jobs import Finished, ringtune, run_job
+from tests.integration.standin_libraries import INCLUDES, compile_driver, compile_library, compile_nccl
 
 PAGE = REPOSITORY / "docs" / "howto" / "jax.md"
 EXAMPLE = REPOSITORY / "examples" / "jax_digits.py"
@@ -102,6 +106,55 @@ def test_a_failure_reaches_the_program_with_its_reason(way: str, words: str) -> 
 
     assert words in finished.stdout, finished.text
     assert (3 if way == "lost" else 0) == finished.code, finished.text
+
+
+@pytest.fixture(scope="module")
+def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the variables of `jax_on_streams`, with stand-ins for the driver, for NCCL and for XLA on a GPU."""
+    library = jax_library(jax)
+    handlers = next(path for folder in library_folders() if (path := folder / library.file_name).is_file())
+    driver = compile_driver(tmp_path_factory.mktemp("standin"))
+    arguments = [str(PROGRAMS / "xla_streams.cpp"), f"-I{jax.ffi.include_dir()}", *INCLUDES, str(handlers), str(driver)]
+    return {
+        "STANDIN_DRIVER": str(driver),
+        "STANDIN_NCCL": str(compile_nccl(driver)),
+        "XLA_STREAMS": str(compile_library(driver.parent / "xla_streams.so", *arguments)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "operations"),
+    [
+        ("jax_collectives", "host"),
+        ("jax_collectives", "nccl"),
+        ("jax_transformations", "nccl"),
+        ("jax_programs", "host"),
+        pytest.param("jax_transformations", "host", marks=pytest.mark.long),
+        pytest.param("jax_programs", "nccl", marks=pytest.mark.long),
+        pytest.param("jax_training", "host", marks=pytest.mark.long),
+        pytest.param("jax_training", "nccl", marks=pytest.mark.long),
+    ],
+)
+def test_the_way_of_cuda_gives_the_same_results(streams: dict[str, str], program: str, operations: str) -> None:
+    """Calls with a stream, through host memory and by NCCL: late on the stream, with the values of CPUs."""
+    environ = {**streams, "RINGTUNE_GPU_OPERATIONS": operations}
+
+    finished = run_ranks(2, "jax_on_streams", program, environ=environ)
+
+    assert 0 == finished.code, finished.text
+    assert "right" in finished.stdout, finished.text
+    assert 2 == finished.stdout.count(f"by NCCL: {operations == 'nccl'}"), finished.text
+
+
+@pytest.mark.parametrize(
+    ("way", "code", "words"), [("mismatch", 0, "on cuda on rank 0"), ("lost", 3, "PeerLostError: rank 1")]
+)
+def test_a_failure_on_a_stream_reaches_the_program(streams: dict[str, str], way: str, code: int, words: str) -> None:
+    """The call of XLA's that waits ends with the engine's words."""
+    finished = run_ranks(2, "jax_on_streams", "jax_ends", way, environ={**streams, "RINGTUNE_GPU_OPERATIONS": "nccl"})
+
+    assert code == finished.code, finished.text
+    assert words in finished.text, finished.text
 
 
 def test_the_tuner_sees_the_steps(tmp_path: Path) -> None:

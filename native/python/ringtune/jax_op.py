@@ -15,7 +15,17 @@ CALLS = (
     "ringtune_jax_collective",
     "ringtune_jax_mark_step",
     "ringtune_jax_nothing",
-)  # names of XLA's calls in the file
+)  # names of XLA's calls
+HANDLERS = {
+    "cpu": dict(zip(CALLS, CALLS, strict=True)),
+    "CUDA": {
+        "ringtune_jax_collective": "ringtune_jax_collective_on_stream",
+        "ringtune_jax_mark_step": "ringtune_jax_mark_step",
+        "ringtune_jax_nothing": "ringtune_jax_nothing",
+    },
+}
+"""Functions of the file by XLA's platform and the name of the call."""
+
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-w")  # the warnings are about XLA's headers
 
 
@@ -40,7 +50,7 @@ def _load(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     library.ringtune_jax_open.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_char_p]
     library.ringtune_jax_open.restype = None
-    for name in CALLS:
+    for name in {name for handlers in HANDLERS.values() for name in handlers.values()}:
         getattr(library, name)  # raises where the file is older than this module
     return library
 

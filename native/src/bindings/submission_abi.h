@@ -11,7 +11,7 @@
 extern "C" {
 
 // Raised whenever anything in this file changes.
-inline constexpr uint32_t kRingtuneSubmissionVersion = 3;
+inline constexpr uint32_t kRingtuneSubmissionVersion = 4;
 
 struct RingtuneSubmissionTable;
 
@@ -48,6 +48,9 @@ struct RingtuneRequest {
   uint32_t ranks;           // allgather, alltoall: length of what follows, which must be the size of the world
   const int64_t* rows_for;  // alltoall: rows that go to each rank
   const int64_t* rows_of;   // allgather, alltoall: rows from each rank that the output has room for
+  uint32_t is_on_gpu;       // 1: input and output are memory of a GPU; a broadcast's are the same
+  int32_t gpu;              // its number, as CUDA counts those that the process sees
+  uint64_t stream;          // CUDA stream after whose work they may be read and written; it goes on after the result
 };
 
 // `error` is null, or the class of the error and its text, such as "PeerLostError: rank 1 ...". Returns at once.
@@ -56,7 +59,7 @@ typedef void (*RingtuneOnEnd)(void* context, const char* error);
 struct RingtuneSubmissionTable {
   uint32_t version;
   // Both buffers must live until `on_end` is called: exactly once, on a thread of the engine's, or within this call
-  // where the tensor is refused.
+  // where the tensor is refused. A GPU's stream waits for the result by then, the buffers must live until it has.
   void (*submit)(RingtuneDoor* door, const RingtuneRequest* request, RingtuneOnEnd on_end, void* context);
   // The end of an optimizer step.
   void (*mark_step)(RingtuneDoor* door);

@@ -59,9 +59,16 @@ std::vector<int64_t> numbers(const int64_t* first, uint32_t count) {
   return first == nullptr ? std::vector<int64_t>() : std::vector<int64_t>(first, first + count);
 }
 
+DeviceStream stream_of(const RingtuneRequest& request) {
+  return request.is_on_gpu != 0 ? DeviceStream{request.gpu, request.stream} : DeviceStream{};
+}
+
 // Broadcasts the output in place.
 Status broadcast(Engine& engine, const RingtuneRequest& request, const TensorArguments& tensor, OnEnd on_end) {
   const auto root = static_cast<int>(request.root_rank);
+  if (request.input != request.output && request.is_on_gpu != 0) {
+    return {StatusCode::kConfigError, "'" + tensor.name + "' is a broadcast on a GPU that is not in place"};
+  }
   if (request.input != request.output && engine.rank() == root) {
     std::memcpy(request.output, request.input, request.output_bytes);
   }
@@ -78,7 +85,7 @@ Status submit_to(Engine& engine, const RingtuneRequest& request, RingtuneOnEnd o
                                static_cast<DataType>(request.dtype),
                                request.group,
                                request.group_size,
-                               {},
+                               stream_of(request),
                                request.output_bytes};
   const ReduceArguments reduce{static_cast<ReduceOp>(request.reduction), request.prescale, request.postscale};
   OnEnd told = [on_end, context](const Outcome& outcome) { tell(on_end, context, outcome.status); };

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "collectives/reducescatter.h"
+#include "transport/shm/atomics.h"
 
 namespace ringtune {
 namespace {
@@ -21,9 +22,10 @@ bool has_input(const Signature& signature, int rank) {
   return signature.kind != OpKind::kBroadcast || signature.root_rank == rank;
 }
 
-size_t result_bytes(const Signature& signature, const Layout& layout) {
+size_t result_bytes(const Submission& submission, const Layout& layout) {
+  const Signature& signature = submission.signature;
   if (is_ragged(signature.kind)) {
-    return 0;
+    return submission.offered_bytes;
   }
   if (signature.kind != OpKind::kReducescatter || signature.bytes() == 0) {
     return signature.bytes();
@@ -31,6 +33,12 @@ size_t result_bytes(const Signature& signature, const Layout& layout) {
   const int64_t rows = signature.shape.front();
   const size_t row_bytes = signature.bytes() / static_cast<size_t>(rows);
   return static_cast<size_t>(rows_of_rank(rows, layout.rank(), layout.world_size())) * row_bytes;
+}
+
+// Rows do not arrive where other rows are sent from: an output that the caller offers has a place behind the input.
+size_t output_offset_of(const Submission& submission) {
+  return is_ragged(submission.signature.kind) && submission.offered_bytes > 0 ? round_up(submission.bytes(), kCacheLine)
+                                                                              : 0;
 }
 
 // One place in the arena is input and output of an allreduce; other operations have no use for it.
@@ -155,11 +163,12 @@ Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged,
   if (!scope.status().ok()) return scope.status();
   const Signature& signature = submission.signature;
   const size_t bytes = submission.bytes();
-  staged.block =
-      memory_->take(submission.name, std::max<size_t>(1, bytes), is_kept && is_reduced_in_place(signature), device);
+  const size_t output_offset = output_offset_of(submission);
+  const size_t needed_bytes = std::max<size_t>(1, std::max(bytes, output_offset + submission.offered_bytes));
+  staged.block = memory_->take(submission.name, needed_bytes, is_kept && is_reduced_in_place(signature), device);
   if (staged.block == nullptr) {
-    return {StatusCode::kDeviceError, "there is no host memory left for the " + std::to_string(bytes) + " bytes of '" +
-                                          submission.name + "', a tensor of a GPU"};
+    return {StatusCode::kDeviceError, "there is no host memory left for the " + std::to_string(needed_bytes) +
+                                          " bytes of '" + submission.name + "', a tensor of a GPU"};
   }
   std::byte* const memory = staged.block->memory;
   const CopyToHost copy{reinterpret_cast<cuda::DevicePointer>(submission.input), memory,
@@ -169,9 +178,11 @@ Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged,
     staged.block = nullptr;  // and stays taken: a part of the copy may be under way
     return s;
   }
-  staged.result = {memory, reinterpret_cast<cuda::DevicePointer>(submission.output), result_bytes(signature, layout_)};
+  staged.result = {memory + output_offset, reinterpret_cast<cuda::DevicePointer>(submission.output),
+                   result_bytes(submission, layout_)};
   staged.begin_ns = now_ns();
-  submission.input = submission.output = memory;
+  submission.input = memory;
+  submission.output = memory + output_offset;
   if (is_reduced_in_place(signature) && bytes > 0) {
     submission.arena_offset = memory_->offset_of(*staged.block, bytes);
   }

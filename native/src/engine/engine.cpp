@@ -42,7 +42,7 @@ Submission make_submission(OpKind kind, const TensorArguments& tensor, const Red
   submission.name = tensor.name;
   submission.input = static_cast<const std::byte*>(tensor.input);
   submission.output = static_cast<std::byte*>(tensor.output);
-  submission.offered_bytes = tensor.output_bytes.value_or(0);
+  submission.offered_bytes = is_ragged(kind) ? tensor.output_bytes.value_or(0) : 0;
   submission.signature = {kind,
                           tensor.dtype,
                           reduce.op,
@@ -249,11 +249,22 @@ Status Engine::submit(Submission submission, const DeviceStream& stream, bool is
     return s;
   }
   const std::shared_ptr<StagedTensor> staged = submission.staged;
-  Status status = submit(std::move(submission), handle, std::move(on_end));
+  Status status = submit(std::move(submission), handle, on_end ? after_result(stream, std::move(on_end)) : OnEnd());
   if (!status.ok()) {
     staging_.let_go(handle, *staged);
   }
   return status;
+}
+
+OnEnd Engine::after_result(const DeviceStream& stream, OnEnd on_end) {
+  return [this, stream, on_end = std::move(on_end)](const Outcome& outcome) {
+    Outcome ordered = outcome;
+    if (ordered.status.ok() && ordered.done != nullptr) {
+      const DeviceStaging::Use use = staging_.use();
+      ordered.status = staging_.wait_for(*ordered.done, stream);
+    }
+    on_end(ordered);
+  };
 }
 
 Status Engine::submit(Submission submission, Handle& handle, OnEnd on_end) {

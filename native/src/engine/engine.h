@@ -155,6 +155,8 @@ class Engine {
   Leader* leader() const;
   Status submit(Submission submission, Handle& handle, OnEnd on_end = {});
   Status submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle, OnEnd on_end);
+  // Tells of the end once the stream waits for the result.
+  OnEnd after_result(const DeviceStream& stream, OnEnd on_end);
 
   EngineOptions options_;
   Layout layout_;

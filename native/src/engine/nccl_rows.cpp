@@ -42,9 +42,18 @@ std::vector<std::span<Byte>> parts_of(Byte* memory, std::span<const int64_t> row
   return parts;
 }
 
+// The caller's memory, where it fits, or the engine's.
+std::byte* memory_of(const Gathered& result) {
+  return result.on_device != nullptr ? result.on_device->data() : result.data();
+}
+
+size_t bytes_of(const Gathered& result) {
+  return result.on_device != nullptr ? result.on_device->bytes() : result.bytes();
+}
+
 Status allgather(const Submission& tensor, int rank, NcclCommunicator& communicator, NcclStream stream) {
   const Gathered& result = *tensor.result;
-  std::byte* const output = result.on_device->data();
+  std::byte* const output = memory_of(result);
   if (std::ranges::adjacent_find(result.rows, std::ranges::not_equal_to()) == result.rows.end()) {
     return communicator.allgather({tensor.input, output, tensor.bytes()}, stream);
   }
@@ -68,11 +77,8 @@ Status alltoall(const Submission& tensor, NcclCommunicator& communicator, NcclSt
     }
     ++peer;
   }
-  if (tensor.result->on_device == nullptr) {
-    return Status::ok_status();
-  }
   peer = 0;
-  for (const std::span<std::byte> part : parts_of(tensor.result->on_device->data(), tensor.result->rows, row_bytes)) {
+  for (const std::span<std::byte> part : parts_of(memory_of(*tensor.result), tensor.result->rows, row_bytes)) {
     if (!part.empty()) {
       if (Status s = communicator.receive(part, peer, stream); !s.ok()) return s;
     }
@@ -88,7 +94,9 @@ Status make_room_for_rows(Submission& tensor, size_t chunk_bytes, CollectiveCont
   auto result = std::make_shared<Gathered>();
   if (Status s = exchange_rows(tensor, chunk_bytes, host, result->rows); !s.ok()) return s;
   const size_t bytes = sum_of(result->rows) * tensor.signature.bytes();
-  Status status = bytes == 0 ? result->allocate(0) : memory.allocate(bytes, user, result->on_device);
+  result->offered = {tensor.output, tensor.offered_bytes};
+  const bool is_offered = tensor.output != nullptr && bytes == tensor.offered_bytes;
+  Status status = is_offered || bytes == 0 ? result->allocate(bytes) : memory.allocate(bytes, user, result->on_device);
   if (!status.ok()) {
     return {status.code(), "memory for the " + std::to_string(bytes) + " bytes of its result: " + status.message() +
                                "; RINGTUNE_GPU_OPERATIONS=host collects it in host memory"};
@@ -101,7 +109,7 @@ Status enqueue_rows(const Submission& tensor, int rank, NcclCommunicator& commun
   if (tensor.signature.kind == OpKind::kAlltoall) {
     return alltoall(tensor, communicator, stream);
   }
-  return tensor.result->on_device == nullptr ? Status::ok_status() : allgather(tensor, rank, communicator, stream);
+  return bytes_of(*tensor.result) == 0 ? Status::ok_status() : allgather(tensor, rank, communicator, stream);
 }
 
 void set_rows_filled(const Submission& tensor) {

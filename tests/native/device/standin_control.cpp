@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tests' side of the stand-in.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -75,6 +76,12 @@ void standin_free(uint64_t memory) {
     machine().device_memory_.erase(memory);
   }
   std::free(reinterpret_cast<void*>(memory));
+}
+
+void standin_adopt(uint64_t memory, size_t bytes) {
+  const std::lock_guard lock(machine().mutex_);
+  size_t& known = machine().device_memory_[memory];
+  known = std::max(known, bytes);
 }
 
 void* standin_make_stream(int device) { return machine().make_stream(device); }

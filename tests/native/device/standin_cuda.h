@@ -47,6 +47,8 @@ int standin_has_context(int device);
 // Memory of a device; the test's own, like what the framework has.
 uint64_t standin_allocate(int device, size_t bytes);
 void standin_free(uint64_t memory);
+// Memory of the test's own counts as a device's from now on.
+void standin_adopt(uint64_t memory, size_t bytes);
 // A stream of the framework, and work on it that takes a while and then fills memory with one value.
 void* standin_make_stream(int device);
 void standin_destroy_stream(void* stream);

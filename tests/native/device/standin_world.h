@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,18 @@ class DeviceVector {
 
   std::vector<T> staging_;
   const uint64_t memory_;
+};
+
+// The end of an operation whose caller is told and does not wait.
+class Told {
+ public:
+  OnEnd on_end() {
+    return [this](const Outcome& outcome) { ended_.set_value(outcome); };
+  }
+  Outcome outcome() { return ended_.get_future().get(); }
+
+ private:
+  std::promise<Outcome> ended_;
 };
 
 inline Status finish_on(Engine& engine, Handle handle, const UserStream& stream) {

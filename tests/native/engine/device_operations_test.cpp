@@ -159,6 +159,58 @@ TEST_P(DeviceOperationsTest, RaggedResultsAreOnTheHost) {
   });
 }
 
+// Nobody waits: the stream has the result once the caller is told.
+TEST_P(DeviceOperationsTest, AnOutputThatFitsTakesTheRowsOnTheGpu) {
+  run([](Engine& engine) {
+    const UserStream stream;
+    const auto ranks = static_cast<size_t>(engine.world_size());
+    const auto rank = static_cast<size_t>(engine.rank());
+    DeviceVector<int32_t> own(rank + 1);
+    DeviceVector<int32_t> all(ranks * (ranks + 1) / 2);
+    const std::vector<int32_t> input(rank + 1, static_cast<int32_t>(rank));
+    own.write_on(stream, input, 300);
+    TensorArguments rows = own.arguments("rows", stream);
+    rows.output = reinterpret_cast<void*>(all.address());
+    rows.output_bytes = all.size() * sizeof(int32_t);
+    Handle handle = kNoHandle;
+    testing::Told gathered;
+    ASSERT_TRUE(engine.allgather_async(rows, false, handle, gathered.on_end()).ok());
+
+    ASSERT_TRUE(gathered.outcome().status.ok());
+
+    std::vector<int32_t> expected;
+    for (size_t r = 0; r < ranks; ++r) {
+      expected.insert(expected.end(), r + 1, static_cast<int32_t>(r));
+    }
+    EXPECT_EQ(expected, all.read_on(stream));
+
+    DeviceVector<int32_t> sent(2 * ranks);
+    DeviceVector<int32_t> received(2 * ranks);
+    const std::vector<int32_t> values = [&] {
+      std::vector<int32_t> to_each;
+      for (size_t to = 0; to < ranks; ++to) {
+        to_each.insert(to_each.end(), 2, static_cast<int32_t>(10 * rank + to));
+      }
+      return to_each;
+    }();
+    sent.write_on(stream, values, 300);
+    TensorArguments exchanged = sent.arguments("exchanged", stream);
+    exchanged.output = reinterpret_cast<void*>(received.address());
+    exchanged.output_bytes = received.size() * sizeof(int32_t);
+    testing::Told told;
+    ASSERT_TRUE(engine.alltoall_async(exchanged, std::vector<int64_t>(ranks, 2), handle, told.on_end()).ok());
+
+    ASSERT_TRUE(told.outcome().status.ok());
+
+    const std::vector<int32_t> found = received.read_on(stream);
+    for (size_t from = 0; from < ranks; ++from) {
+      EXPECT_EQ(static_cast<int32_t>(10 * from + rank), found[2 * from]);
+      EXPECT_EQ(static_cast<int32_t>(10 * from + rank), found[2 * from + 1]);
+    }
+    EXPECT_EQ(values, sent.read_on(stream));
+  });
+}
+
 TEST_P(DeviceOperationsTest, ARankThatHasJoinedGivesZeros) {
   run([](Engine& engine) {
     const UserStream stream;

@@ -166,6 +166,32 @@ TEST_F(NcclRows, ResultsInFlightKeepTheirMemoryUntilTheyAreTaken) {
   });
 }
 
+TEST_F(NcclRows, AnOutputThatFitsTakesTheRowsAndAnotherIsLeftAlone) {
+  run_nccl_world(2, [](Engine& engine) {
+    const UserStream stream(engine.rank());
+    for (const bool is_fitting : {true, false}) {
+      DeviceVector<int32_t> own(3);
+      DeviceVector<int32_t> all(is_fitting ? 6 : 9);
+      const std::vector<int32_t> untouched = all.read_on(stream);
+      const std::vector<int32_t> values(3, engine.rank());
+      own.write_on(stream, values, 300);
+      TensorArguments rows = rows_of(own, is_fitting ? "fitting" : "other", 1, stream);
+      rows.output = reinterpret_cast<void*>(all.address());
+      rows.output_bytes = all.size() * sizeof(int32_t);
+      Handle handle = kNoHandle;
+      testing::Told told;
+      ASSERT_TRUE(engine.allgather_async(rows, false, handle, told.on_end()).ok());
+
+      const Outcome outcome = told.outcome();
+
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+      EXPECT_EQ(is_fitting, outcome.result->on_device == nullptr);
+      EXPECT_EQ(is_fitting ? (std::vector<int32_t>{0, 0, 0, 1, 1, 1}) : untouched, all.read_on(stream));
+    }
+    EXPECT_EQ(2U, by_nccl(engine));
+  });
+}
+
 TEST_F(NcclRows, OneGpuWithoutPoolsLetsRowsGoThroughTheHostAndNothingElse) {
   reset({4, 7, 300, 1, 1, 0});
   run_nccl_world(2, [](Engine& engine) {

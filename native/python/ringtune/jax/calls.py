@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls out of compiled functions: the asynchronous ones into the engine, where they were built, and those to Python.
 
-An asynchronous call hands its arrays to the engine as soon as XLA has computed them and returns at once, so that
-communication overlaps with the rest of the step and no order is imposed. A call to Python waits for its result; XLA
-runs such calls in the order of the program, on every rank alike.
+On CPUs an asynchronous call hands its arrays to the engine as soon as XLA has computed them and returns at once, so
+that communication overlaps with the rest of the step and no order is imposed. On CUDA it returns once the results are
+enqueued, and XLA's stream waits for them. A call to Python waits for its result; XLA runs such calls in the order of
+the program, on every rank alike.
 """
 
 import ctypes
@@ -13,12 +14,13 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.extend
 import numpy as np
 from jax.experimental import io_callback
 
 from ringtune.console import Console
 from ringtune.errors import ConfigError
-from ringtune.jax_op import CALLS, HOW_TO_BUILD, jax_library
+from ringtune.jax_op import CALLS, HANDLERS, HOW_TO_BUILD, jax_library
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.session import SESSION
 from ringtune.submissions import world_of
@@ -53,8 +55,9 @@ def compiled_calls() -> CompiledCalls:
         return CompiledCalls(None, f"collectives go through Python: {error}; {HOW_TO_BUILD}")
     if library is None:
         return CompiledCalls(None)
-    for name in CALLS:
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+    for platform, handlers in HANDLERS.items():
+        for name, function in handlers.items():
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, function)), platform=platform)
     return CompiledCalls(library)
 
 
@@ -117,7 +120,14 @@ def are_asynchronous() -> bool:
     calls = compiled_calls()
     if calls.complaint:
         _warn_once(SESSION.require().console, calls.complaint)
-    return calls.library is not None and jax.default_backend() == "cpu"
+    return calls.library is not None and platform_of_backend() in HANDLERS
+
+
+def platform_of_backend() -> str:
+    """Return XLA's name for the platform of JAX's default backend."""
+    backend = jax.extend.backend.get_backend()
+    is_cuda = backend.platform == "gpu" and "cuda" in backend.platform_version.lower()
+    return "CUDA" if is_cuda else str(backend.platform)
 
 
 def submit(arrays: Sequence[Any], dtypes: Sequence[int], collective: Collective) -> list[Any]:
@@ -166,8 +176,11 @@ def _let_calls_overlap() -> None:
     """Keep XLA from running a small function's calls one after the other, each when the one before has ended.
 
     Ranks that compile different functions would wait for each other for ever: each for a collective that the other
-    comes to later. Calls that do nothing make the function larger than those that XLA runs in turn.
+    comes to later. Calls that do nothing make the function larger than those that XLA runs in turn. On CUDA it runs all
+    calls in turn, and nothing helps.
     """
+    if platform_of_backend() != "cpu":
+        return
     for number in range(_SMALL_CALLS):
         room = [jax.ShapeDtypeStruct((_SMALL_BYTES + 1,), np.uint8)] if number == 0 else []
         jax.ffi.ffi_call(NOTHING, room, has_side_effect=True)()

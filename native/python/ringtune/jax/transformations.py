@@ -98,8 +98,11 @@ def _from_allreduce(cotangents: list[Any], back: Collective) -> list[Any]:
 def _from_broadcast(cotangents: list[Any], back: Collective) -> list[Any]:
     """Sum up at the root, whose array made the results of all ranks."""
     totals = combined(cotangents, back._replace(kind=Kind.ALLREDUCE, reduction=Reduction(Sum)))
-    is_root = back.process_set.rank() == back.process_set.rank_of(back.root_rank)
-    # The same operations on all ranks, so that all of them take part in a second derivative.
+    # The same operations on all ranks, so that all of them take part in a second derivative. Without the barrier XLA
+    # would know the answer, and compile another order of collectives on the root.
+    is_root = jax.lax.optimization_barrier(
+        jnp.asarray(back.process_set.rank() == back.process_set.rank_of(back.root_rank))
+    )
     return [jnp.where(is_root, total, jnp.zeros_like(total)) for total in totals]
 
 

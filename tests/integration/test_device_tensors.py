@@ -24,7 +24,7 @@ def nccl(driver: Path) -> Path:
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_every_operation_has_the_bits_of_cpu_memory(driver: Path, transport: str) -> None:
     """Late tensors of the device, of every dtype, through every operation; nothing is left on the device afterwards."""
-    cases = ("allreduce", "others", "moved", "streams", "refusals")
+    cases = ("allreduce", "others", "moved", "used", "streams", "refusals")
     environ = {"STANDIN_DRIVER": str(driver), "RINGTUNE_TRANSPORT": transport}
 
     finished = run_job(ranks(2, "device_tensors", *cases), environ)
@@ -36,7 +36,7 @@ def test_every_operation_has_the_bits_of_cpu_memory(driver: Path, transport: str
 
 def test_what_goes_by_nccl_has_the_bits_of_cpu_memory(driver: Path, nccl: Path) -> None:
     """The same over the stand-in for NCCL: sums of two ranks, and rows that never leave their GPUs."""
-    cases = ("allreduce", "others", "moved", "streams", "refusals")
+    cases = ("allreduce", "others", "moved", "used", "streams", "refusals")
     environ = {"STANDIN_DRIVER": str(driver), "STANDIN_NCCL": str(nccl), "RINGTUNE_GPU_OPERATIONS": "nccl"}
 
     finished = run_job(ranks(2, "device_tensors", *cases), environ)

@@ -312,7 +312,7 @@ class Engine:
         """
 
     def begin_timing(self, max_bytes: int) -> bool:
-        """Rank 0, while all others are in `follow_timing`: return whether every rank has room for such messages."""
+        """Rank 0, others in `follow_timing`: make room for messages of that size; False, where a rank has none."""
 
     def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
         """Rank 0, after `begin_timing`: return the seconds that allreduces of float32, in place, take together.
@@ -350,7 +350,7 @@ class Engine:
         """
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
-        """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`; `is_over_limit` cuts it (0: never)."""
+        """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`; cut it by `limit_ms`, if above 0."""
 
     def next_window(self, timeout_s: float) -> Window | None:
         """Return the finished window, or None after `timeout_s` (GIL released). Raises once the engine is shut down."""
@@ -396,4 +396,4 @@ class CollectiveLayer:
         """
 
     def allreduce(self, data_ptr: int, elements: int, dtype: int, calls: int) -> None:
-        """Sum elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk; without the GIL."""
+        """Sum in place over all ranks, `calls` times, by `auto`; `CollectiveTimeout` if one stops for `timeout_s`."""

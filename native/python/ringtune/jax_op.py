@@ -16,14 +16,8 @@ CALLS = (
     "ringtune_jax_mark_step",
     "ringtune_jax_nothing",
 )  # names of XLA's calls
-HANDLERS = {
-    "cpu": dict(zip(CALLS, CALLS, strict=True)),
-    "CUDA": {
-        "ringtune_jax_collective": "ringtune_jax_collective_on_stream",
-        "ringtune_jax_mark_step": "ringtune_jax_mark_step",
-        "ringtune_jax_nothing": "ringtune_jax_nothing",
-    },
-}
+_ON_CPU = {name: name for name in CALLS}
+HANDLERS = {"cpu": _ON_CPU, "CUDA": {**_ON_CPU, "ringtune_jax_collective": "ringtune_jax_collective_on_stream"}}
 """Functions of the file by XLA's platform and the name of the call."""
 
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-w")  # the warnings are about XLA's headers

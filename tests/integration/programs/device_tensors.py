@@ -108,6 +108,24 @@ def case_moved(machine: Machine) -> None:
     assert [0.5, 1.5] == [data["moment"][0].item() for data in told]
 
 
+def case_used(machine: Machine) -> None:
+    """Rows in a set of one rank, in groups, of numbers of their own in each round, and on another stream that waits."""
+    own = values_of(torch.float32, (4, 3), 1)
+    lone = hvd.add_process_set([1])
+    if hvd.rank() == 1:
+        compare(machine, "a set of one rank", [own], lambda tensors: hvd.allgather(tensors[0], process_set=lone))
+    hvd.remove_process_set(lone)
+    for rows in range(4):
+        part = own[: rows * hvd.rank()]
+        compare(machine, f"{rows} rows", [part], lambda tensors: hvd.grouped_allgather([tensors[0], tensors[0]]))
+    other = machine.make_stream()
+    expected = hvd.allgather(own.clone())
+    for number in range(10):
+        handle = hvd.allgather_async(machine.late(own.clone()), name=f"late.{number}")
+        with machine.stream(other):
+            assert torch.equal(expected, hvd.synchronize(handle).cpu()), number
+
+
 def case_streams(machine: Machine) -> None:
     """Submitted on one stream and waited for on another: that one waits, and the memory is kept for its use."""
     other = machine.make_stream()

@@ -25,6 +25,7 @@ TENSORFLOW     := .venv-tensorflow
 PLATFORMS      := .venv-platforms
 PETASTORM      := .venv-petastorm
 MXNET          := .venv-mxnet
+NVRTC          := .venv-nvrtc
 DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium prometheus \
                    slurmctld slurmd slurm-client munge openjdk-17-jre-headless
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -34,12 +35,12 @@ BUILD_OPTIONS  := --no-build-isolation $(if $(CI),--config-settings cmake.define
 # Folder of that build. The C++ tests and benchmarks link its objects.
 ENGINE_BUILD    = build/editable/$(shell $(BIN)/python -m scikit_build_core.builder wheel-tag)
 
-ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.c' -o -name '*.h' -o -name CMakeLists.txt)
+ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name CMakeLists.txt)
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
 PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
 PACKAGE_FILES  := $(shell find native/python tuner service dashboards -type f -not -path '*/__pycache__/*')
-CXX_SOURCES    := $(shell find native benchmarks tests -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
+CXX_SOURCES    := $(shell find native benchmarks tests -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' 2>/dev/null)
 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -60,7 +61,7 @@ HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow setup-platforms setup-petastorm setup-mxnet demo test test-native test-python test-python-long test-mpi \
         $(MPIS:%=test-%) test-tensorflow test-platforms test-beside-python test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan \
-        test-gpu gpu-wheels lint format bench dashboards docs docs-pictures system-packages locks audit image-digests clean
+        test-gpu gpu-wheels lint format kernels bench dashboards docs docs-pictures system-packages locks audit image-digests clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
@@ -192,7 +193,7 @@ gpu-wheels: ## fetch .gpu-wheels: packages that a bare machine with a GPU may la
 	@$(PYTHON) -m tests.gpu.wheels
 
 clean: ## remove everything built, the environments included
-	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW) $(PLATFORMS) $(PETASTORM) $(MXNET) $(AUDIT)
+	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW) $(PLATFORMS) $(PETASTORM) $(MXNET) $(NVRTC) $(AUDIT)
 
 ##@ Tests and style
 
@@ -314,6 +315,15 @@ lint: setup ## check style, types and format, Python and C++
 format: setup ## rewrite Python and C++ by the formatters
 	@$(BIN)/ruff format .
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format -i $(CXX_SOURCES))
+
+# The compiler alone, not free software, whose version native/packaging/kernels.py names as well.
+$(NVRTC)/.created:
+	$(call new_venv,$(NVRTC))
+	$(NVRTC)/bin/pip install -qq nvidia-cuda-nvrtc-cu11==11.7.99
+	@touch $@
+
+kernels: $(NVRTC)/.created ## compile the GPU kernels to the PTX that is committed; no GPU is needed
+	@$(NVRTC)/bin/python native/packaging/kernels.py $(NVRTC)
 
 ##@ Demonstration and benchmarks
 

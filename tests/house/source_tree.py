@@ -12,7 +12,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHON = (".py", ".pyi")
-CXX = (".cpp", ".h")
+CXX = (".cpp", ".h", ".cu")
 PACKAGE_FOLDERS = ("native/python/ringtune", "tuner", "service", "dashboards")
 LINKS = tuple(f"native/python/ringtune/{name}" for name in ("tuner", "service", "dashboards"))
 

@@ -41,7 +41,7 @@ class Counts(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_int) for name in ("contexts", "streams", "events", "pinned_allocations", "registrations")),
-        *((name, ctypes.c_int) for name in ("pools", "pool_allocations", "pushed_contexts", "violations")),
+        *((name, ctypes.c_int) for name in ("pools", "pool_allocations", "modules", "pushed_contexts", "violations")),
         ("calls", ctypes.c_uint64),
     ]
 

@@ -26,7 +26,7 @@ def compile_library(library: Path, *arguments: str) -> Path:
 
 def compile_driver(folder: Path) -> Path:
     """Return the stand-in for the driver."""
-    return compile_library(folder / "libcuda.so.1", *_paths(sorted(SOURCES.glob("standin_*.cpp"))))
+    return compile_library(folder / "libcuda.so.1", *_paths(sorted(SOURCES.glob("standin_*.cpp"))), *INCLUDES)
 
 
 def compile_nccl(driver: Path) -> Path:

@@ -192,4 +192,20 @@ Status Device::free(cuda::DevicePointer memory, cuda::Stream stream) {
   return check(driver().cuMemFreeAsync(memory, stream), "cuMemFreeAsync");
 }
 
+Status Device::load_module(const char* ptx, cuda::Module& module) {
+  return check(driver().cuModuleLoadData(&module, ptx), "cuModuleLoadData");
+}
+
+void Device::unload_module(cuda::Module module) { driver().cuModuleUnload(module); }
+
+Status Device::find_kernel(cuda::Module module, const char* name, cuda::Kernel& kernel) {
+  return check(driver().cuModuleGetFunction(&kernel, module, name), "cuModuleGetFunction");
+}
+
+Status Device::launch(cuda::Kernel kernel, LaunchSize size, const void* parameter, cuda::Stream stream) {
+  void* parameters[] = {const_cast<void*>(parameter)};
+  return check(driver().cuLaunchKernel(kernel, size.blocks, 1, 1, size.threads, 1, 1, 0, stream, parameters, nullptr),
+               "cuLaunchKernel");
+}
+
 }  // namespace ringtune

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One GPU as this process uses it: its primary context, which frameworks use too, with streams, events, copies between
-// it and the host, and pinned host memory. Nothing here waits for the GPU.
+// it and the host, kernels, and pinned host memory. Nothing here waits for the GPU unless it says so.
 #pragma once
 
 #include <array>
@@ -32,6 +32,12 @@ class DeviceEvent {
  private:
   const std::shared_ptr<Device> device_;
   const cuda::Event event_;
+};
+
+// Parts of a kernel's work, and of each part.
+struct LaunchSize {
+  unsigned blocks = 1;
+  unsigned threads = 1;
 };
 
 class Device : public std::enable_shared_from_this<Device> {
@@ -104,6 +110,14 @@ class Device : public std::enable_shared_from_this<Device> {
   // The stream's next work: the memory may be used after it, and until it is freed by a stream's next work.
   Status allocate(cuda::MemoryPool pool, size_t bytes, cuda::Stream stream, cuda::DevicePointer& memory);
   Status free(cuda::DevicePointer memory, cuda::Stream stream);
+
+  // Kernels from PTX, which the driver compiles unless it has kept what it compiled before. May wait for the GPU.
+  Status load_module(const char* ptx, cuda::Module& module);
+  // After all work that uses it.
+  void unload_module(cuda::Module module);
+  Status find_kernel(cuda::Module module, const char* name, cuda::Kernel& kernel);
+  // The stream's next work, with one parameter, which is read before the call returns.
+  Status launch(cuda::Kernel kernel, LaunchSize size, const void* parameter, cuda::Stream stream);
 
  private:
   friend class DeviceEvent;

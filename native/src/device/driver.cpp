@@ -77,6 +77,10 @@ Status Driver::find_functions(void* library, const std::string& name) {
   need("cuMemPoolSetAttribute", f.cuMemPoolSetAttribute);
   need("cuMemAllocFromPoolAsync", f.cuMemAllocFromPoolAsync);
   need("cuMemFreeAsync", f.cuMemFreeAsync);
+  need("cuModuleLoadData", f.cuModuleLoadData);
+  need("cuModuleUnload", f.cuModuleUnload);
+  need("cuModuleGetFunction", f.cuModuleGetFunction);
+  need("cuLaunchKernel", f.cuLaunchKernel);
   return missing.empty() ? Status::ok_status()
                          : Status(StatusCode::kDeviceError, "the CUDA driver " + name + " has no " + missing +
                                                                 "; it is older than CUDA 11.4, install a newer one");

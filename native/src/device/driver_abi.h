@@ -17,6 +17,8 @@ using Event = void*;
 using DevicePointer = uint64_t;
 using HostFunction = void (*)(void* argument);
 using MemoryPool = void*;
+using Module = void*;
+using Kernel = void*;  // CUfunction
 
 // CUmemPoolProps: memory of one device, for this process alone.
 struct MemoryPoolProperties {
@@ -80,6 +82,12 @@ struct Functions {
   Result (*cuMemPoolSetAttribute)(MemoryPool pool, int attribute, void* value);
   Result (*cuMemAllocFromPoolAsync)(DevicePointer* memory, size_t bytes, MemoryPool pool, Stream stream);
   Result (*cuMemFreeAsync)(DevicePointer memory, Stream stream);
+  Result (*cuModuleLoadData)(Module* module, const void* image);
+  Result (*cuModuleUnload)(Module module);
+  Result (*cuModuleGetFunction)(Kernel* kernel, Module module, const char* name);
+  Result (*cuLaunchKernel)(Kernel kernel, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, unsigned threads_x,
+                           unsigned threads_y, unsigned threads_z, unsigned shared_bytes, Stream stream,
+                           void** parameters, void** extra);
 };
 
 }  // namespace ringtune::cuda

@@ -30,6 +30,7 @@ StandinCounts standin_counts() {
   counts.pinned_allocations = static_cast<int>(m.pinned_.size()) - counts.registrations;
   counts.pools = m.pools_.load();
   counts.pool_allocations = static_cast<int>(m.pooled_.size());
+  counts.modules = static_cast<int>(m.modules_.size());
   counts.pushed_contexts = m.pushed_.load();
   counts.violations = m.violations_.load();
   counts.calls = m.calls_.load();
@@ -49,6 +50,7 @@ void standin_forget() {
   m.pinned_.clear();
   m.pools_.store(0);
   m.pooled_.clear();
+  m.modules_.clear();
 }
 
 void standin_fail(const char* function, int nth, int result) {

@@ -26,9 +26,11 @@ struct StandinCounts {
   int registrations;
   int pools;
   int pool_allocations;
+  int modules;
   int pushed_contexts;  // contexts pushed on all threads
   // Since the last reset.
-  int violations;  // memory that was freed under a copy, a call out of a host function or without a context
+  int violations;  // memory that was freed under a copy or a kernel, or a kernel that was, a call out of a host
+                   // function or without a context
   uint64_t calls;
 };
 
@@ -57,6 +59,8 @@ void standin_work(void* stream, StandinWork work, void* argument, uint32_t delay
 void standin_copy(void* stream, uint64_t to, uint64_t from, size_t bytes, uint32_t delay_us);
 void standin_fill(void* stream, uint64_t memory, int value, size_t bytes, uint32_t delay_us);
 void standin_synchronize(void* stream);
+// Some blocks of a kernel at once, whatever memory its list names. The list is a `ringtune::PackList`.
+void standin_run_blocks(const char* kernel, const void* list, uint32_t first, uint32_t end);
 void standin_set_capturing(void* stream, int is_capturing);
 
 }  // extern "C"

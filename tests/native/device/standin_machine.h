@@ -27,8 +27,10 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kInvalidValue = 1;
 inline constexpr int kOutOfMemory = 2;
 inline constexpr int kNotInitialized = 3;
+inline constexpr int kInvalidImage = 200;
 inline constexpr int kInvalidContext = 201;
 inline constexpr int kInvalidHandle = 400;
+inline constexpr int kNotFound = 500;
 inline constexpr int kNotReady = 600;
 inline constexpr int kFirstSticky = 700;
 inline constexpr int kLastSticky = 719;
@@ -50,6 +52,7 @@ struct Event {
 };
 
 class Machine;
+struct Module;
 
 class Stream {
  public:
@@ -220,6 +223,7 @@ class Machine {
   std::set<const void*> registered_;
   std::map<uint64_t, size_t> device_memory_;
   std::set<uint64_t> pooled_;  // part of device_memory_: allocated by streams
+  std::map<void*, std::shared_ptr<Module>> modules_;
   std::map<int, int> retained_;
   std::atomic<int> pools_{0};
   std::atomic<int> streams_{0};

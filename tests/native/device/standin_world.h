@@ -33,6 +33,7 @@ class StandinTest : public ::testing::Test {
     EXPECT_EQ(0, counts.registrations);
     EXPECT_EQ(0, counts.pools);
     EXPECT_EQ(0, counts.pool_allocations);
+    EXPECT_EQ(0, counts.modules);
     EXPECT_EQ(0, counts.pushed_contexts);
     EXPECT_EQ(0, counts.violations);
   }

@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include "base/half.h"
 #include "device/kernels/pack_list.h"
 #include "device/pack_world.h"
 
@@ -78,6 +79,36 @@ TEST_F(PackKernelsTest, TensorsOfAnySizeAndPlaceComeFromTheBufferAndNothingElseD
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(expected == memory.read_on(stream)) << dtype_name(dtype);
   }
+}
+
+TEST_F(PackKernelsTest, Float16TensorsOfAnySizeAndPlaceGoThroughABufferOfFloat32) {
+  open();
+  const UserStream stream;
+  const PackTypes types{DataType::kFloat16, DataType::kFloat32};
+  DeviceVector<uint16_t> memory(sum_of(kPackedSizes) + 100);
+  DeviceVector<float> buffer(memory.size());
+  const std::vector<PackedTensor> tensors = lay_out(memory.address(), sizeof(uint16_t), kPackedSizes);
+  std::vector<uint16_t> values(memory.size());
+  std::iota(values.begin(), values.end(), 0);
+  std::vector<float> expected = buffer.read_on(stream);
+  std::vector<uint16_t> expected_back = memory.read_on(stream);
+  for (const PackedTensor& packed : tensors) {
+    const size_t first = (packed.tensor - memory.address()) / sizeof(uint16_t);
+    for (size_t i = 0; i < packed.elements; ++i) {
+      expected[packed.offset + i] = to_float(Float16{values[first + i]});
+      expected_back[first + i] = to_float16(expected[packed.offset + i]).bits;
+    }
+  }
+  memory.write_on(stream, values, 1000);
+  const Device::Scope scope(*device_);
+
+  ASSERT_TRUE(kernels_->gather(types, tensors, buffer.address(), 1, stream.raw()).ok());
+  const std::vector<float> packed = buffer.read_on(stream);
+  memory.poison();
+  ASSERT_TRUE(kernels_->scatter(types, tensors, buffer.address(), {}, stream.raw()).ok());
+
+  EXPECT_EQ(0, std::memcmp(expected.data(), packed.data(), expected.size() * sizeof(float)));
+  EXPECT_TRUE(expected_back == memory.read_on(stream));
 }
 
 // Both sides may be unaligned, by the same number of bytes or not: each way takes other loads and stores.

@@ -8,8 +8,11 @@
 // - Operations are numbered sum, product, max, min, average; element types as in NcclType.
 // - The configuration is read as far as its own `size` says; what lies behind it has NCCL's defaults. Members are only
 //   ever added at the end. The magic number is checked; `version` says which members the caller knew (blocking: 2.14,
-//   cgaClusterSize, minCTAs, maxCTAs: 2.17). A short structure of an older version is therefore legal in newer
-//   libraries.
+//   cgaClusterSize, minCTAs, maxCTAs, netName: 2.17, splitShare: 2.18). A short structure of an older version is
+//   therefore legal in newer libraries.
+// - A split makes a communicator of those ranks of another one that name the same color, in the order of their keys.
+//   All ranks of the other one take part, and find it busy until the new one's handle is there. With splitShare the
+//   two share buffers and connections; they must not be used at the same time.
 // - The unique id, 128 bytes, travels by value.
 // - cudaStream_t is the driver's CUstream.
 #pragma once
@@ -48,13 +51,15 @@ inline constexpr int kNcclUndefined = INT_MIN;
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
-  unsigned int version = 21700;
+  unsigned int version = 21800;
   int blocking = 0;
   int cga_cluster_size = kNcclUndefined;
   int min_ctas = kNcclUndefined;
   int max_ctas = kNcclUndefined;
+  const char* net_name = nullptr;
+  int split_share = kNcclUndefined;
 };
-static_assert(sizeof(NcclConfig) == 32);
+static_assert(sizeof(NcclConfig) == 48);
 
 using NcclHandle = struct NcclOpaque*;
 using NcclStream = void*;
@@ -68,6 +73,7 @@ struct NcclFunctions {
   const char* (*error_text)(int result);
   const char* (*last_error)(NcclHandle communicator);
   int (*init_rank)(NcclHandle* communicator, int world_size, NcclUniqueId id, int rank, const NcclConfig* config);
+  int (*split)(NcclHandle communicator, int color, int key, NcclHandle* part, const NcclConfig* config);
   int (*async_error)(NcclHandle communicator, int* result);
   int (*finalize)(NcclHandle communicator);
   int (*destroy)(NcclHandle communicator);
@@ -90,25 +96,10 @@ struct NcclFunctions {
 };
 
 inline constexpr const char* kNcclSymbols[] = {
-    "ncclGetVersion",
-    "ncclGetUniqueId",
-    "ncclGetErrorString",
-    "ncclGetLastError",
-    "ncclCommInitRankConfig",
-    "ncclCommGetAsyncError",
-    "ncclCommFinalize",
-    "ncclCommDestroy",
-    "ncclCommAbort",
-    "ncclGroupStart",
-    "ncclGroupEnd",
-    "ncclAllReduce",
-    "ncclReduce",
-    "ncclReduceScatter",
-    "ncclBroadcast",
-    "ncclAllGather",
-    "ncclSend",
-    "ncclRecv",
-    "ncclRedOpCreatePreMulSum",
+    "ncclGetVersion", "ncclGetUniqueId",       "ncclGetErrorString", "ncclGetLastError", "ncclCommInitRankConfig",
+    "ncclCommSplit",  "ncclCommGetAsyncError", "ncclCommFinalize",   "ncclCommDestroy",  "ncclCommAbort",
+    "ncclGroupStart", "ncclGroupEnd",          "ncclAllReduce",      "ncclReduce",       "ncclReduceScatter",
+    "ncclBroadcast",  "ncclAllGather",         "ncclSend",           "ncclRecv",         "ncclRedOpCreatePreMulSum",
 };
 static_assert(sizeof(NcclFunctions) == sizeof(kNcclSymbols));
 

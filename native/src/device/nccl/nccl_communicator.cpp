@@ -44,6 +44,22 @@ Status NcclCommunicator::begin(const NcclUniqueId& id, int rank, int world_size)
   return check(library_->functions().init_rank(&handle_, world_size, id, rank, &config), "ncclCommInitRankConfig");
 }
 
+Status NcclCommunicator::split_off(NcclCommunicator& whole, const NcclPart& part, const Watch& watch) {
+  NcclConfig config;
+  config.split_share = 1;
+  if (part.max_ctas > 0) {
+    config.min_ctas = 1;
+    config.max_ctas = part.max_ctas;
+  }
+  const int result = library_->functions().split(whole.handle_, part.color, part.key, &handle_, &config);
+  if (Status s = whole.check(result, "ncclCommSplit"); !s.ok()) return s;
+  if (Status s = whole.settle(watch); !s.ok()) return s;
+  if (handle_ == nullptr) {
+    return {StatusCode::kDeviceError, "ncclCommSplit gave no communicator"};
+  }
+  return settle(watch);
+}
+
 Status NcclCommunicator::settle(const Watch& watch) {
   const int64_t start_ns = now_ns();
   int64_t nap_ns = 0;
@@ -71,6 +87,17 @@ Status NcclCommunicator::error() {
   return check(state, "an operation");
 }
 
+Status NcclCommunicator::run_group(const std::function<Status()>& enqueue, const Watch& watch) {
+  Status status = group_start();
+  if (status.ok()) {
+    status = enqueue();
+  }
+  const Status ended = group_end();
+  if (!status.ok()) return status;
+  if (!ended.ok()) return ended;
+  return settle(watch);
+}
+
 Status NcclCommunicator::group_start() { return check(library_->functions().group_start(), "ncclGroupStart"); }
 
 Status NcclCommunicator::group_end() { return check(library_->functions().group_end(), "ncclGroupEnd"); }
@@ -81,6 +108,14 @@ Status NcclCommunicator::allreduce(const NcclReduction& reduction, const NcclBuf
   return check(library_->functions().allreduce(buffers.input, buffers.output, buffers.elements,
                                                static_cast<int>(reduction.type), op, handle_, stream),
                "ncclAllReduce");
+}
+
+Status NcclCommunicator::allreduce_each(const NcclReduction& reduction, std::span<const NcclBuffers> all,
+                                        NcclStream stream) {
+  for (const NcclBuffers& buffers : all) {
+    if (Status s = allreduce(reduction, buffers, stream); !s.ok()) return s;
+  }
+  return Status::ok_status();
 }
 
 Status NcclCommunicator::reduce(const NcclReduction& reduction, const NcclBuffers& buffers, int root,

@@ -23,6 +23,13 @@ struct NcclBuffers {
   size_t elements;
 };
 
+// Ranks of a communicator that have one of their own.
+struct NcclPart {
+  int color = 0;     // the same for those ranks alone
+  int key = 0;       // place among them
+  int max_ctas = 0;  // thread blocks that NCCL may use; 0: as many as it chooses
+};
+
 class NcclCommunicator {
  public:
   // Answers whether a wait goes on: ok, or the reason why it ends. Called at least every millisecond.
@@ -38,15 +45,22 @@ class NcclCommunicator {
 
   // Meets the other ranks; the caller settles.
   Status begin(const NcclUniqueId& id, int rank, int world_size);
+  // Becomes a part of another communicator, all of whose ranks do the same, and shares its memory: the two are used in
+  // turn. Ready on return.
+  Status split_off(NcclCommunicator& whole, const NcclPart& part, const Watch& watch);
   // Waits until NCCL has taken over what it was told. An error of the watch leaves the communicator to be aborted.
   Status settle(const Watch& watch);
   // An error that came after an operation was enqueued, such as the loss of a peer; never waits.
   Status error();
 
+  // Lets the operations that `enqueue` names go together, and waits until NCCL has enqueued them.
+  Status run_group(const std::function<Status()>& enqueue, const Watch& watch);
   Status group_start();
   // The group goes together; the caller settles. After an error in between, too: NCCL must not stay in the group.
   Status group_end();
   Status allreduce(const NcclReduction& reduction, const NcclBuffers& buffers, NcclStream stream);
+  // In a group.
+  Status allreduce_each(const NcclReduction& reduction, std::span<const NcclBuffers> all, NcclStream stream);
   // To one rank: the others' output is not touched.
   Status reduce(const NcclReduction& reduction, const NcclBuffers& buffers, int root, NcclStream stream);
   // `buffers.elements` are those of a rank; the input has as many times the number of ranks.

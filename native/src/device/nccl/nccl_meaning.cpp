@@ -56,23 +56,46 @@ bool is_power_of_two(double scale) {
   return std::frexp(scale, &exponent) == 0.5 && std::abs(exponent) <= kMaxExponent;
 }
 
+// The one factor for all of it, where NCCL may multiply every element by it before it sums: no bit is lost.
+std::optional<double> exact_factor(NcclType type, const WantedReduction& wanted, int average_of) {
+  const double factor = wanted.prescale * wanted.postscale / average_of;
+  const bool is_exact = type != NcclType::kFloat16 && is_power_of_two(factor) && is_power_of_two(wanted.prescale) &&
+                        is_power_of_two(wanted.postscale);
+  return is_exact ? std::optional(factor) : std::nullopt;
+}
+
+// A scaled sum of floats.
+GpuReduction scaled_sum(NcclType type, const WantedReduction& wanted, int average_of) {
+  GpuReduction reduction{{type, NcclOp::kSum, 1}, {{wanted.dtype, wanted.dtype}, 1, {}}};
+  if (const std::optional<double> factor = exact_factor(type, wanted, average_of)) {
+    reduction.nccl.scale = *factor;
+    return reduction;
+  }
+  if (type == NcclType::kFloat16) {
+    reduction.nccl.type = NcclType::kFloat32;
+    reduction.kernels.types.buffer = DataType::kFloat32;
+  }
+  reduction.kernels.prescale = wanted.prescale;
+  reduction.kernels.after_sum = {average_of, wanted.postscale};
+  return reduction;
+}
+
 }  // namespace
 
-std::optional<NcclReduction> nccl_reduction(DataType dtype, ReduceOp op, double scale, int ranks) {
-  const std::optional<NcclType> type = nccl_type(dtype);
-  const std::optional<NcclOp> nccl = type ? nccl_op(op, is_float(*type)) : std::nullopt;
-  if (!nccl) {
+std::optional<GpuReduction> gpu_reduction(const WantedReduction& wanted, int ranks) {
+  const std::optional<NcclType> type = nccl_type(wanted.dtype);
+  const std::optional<NcclOp> op = type ? nccl_op(wanted.op, is_float(*type)) : std::nullopt;
+  if (!op) {
     return std::nullopt;
   }
-  if (op == ReduceOp::kAverage) {
-    scale /= ranks;
+  const int average_of = wanted.op == ReduceOp::kAverage ? ranks : 1;
+  if (wanted.prescale == 1 && wanted.postscale == 1 && average_of == 1) {
+    return GpuReduction{{*type, *op, 1}, {{wanted.dtype, wanted.dtype}, 1, {}}};
   }
-  const bool is_exact =
-      is_float(*type) && *type != NcclType::kFloat16 && nccl == NcclOp::kSum && is_power_of_two(scale);
-  if (scale != 1 && !is_exact) {
+  if (!is_float(*type) || *op != NcclOp::kSum) {
     return std::nullopt;
   }
-  return NcclReduction{*type, *nccl, scale};
+  return scaled_sum(*type, wanted, average_of);
 }
 
 }  // namespace ringtune

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -217,6 +218,54 @@ TEST(NcclCommunicator, APeerThatAbortsIsARemoteErrorAndAnAbortEndsTheWait) {
     rank.communicator.abort();
     rank.stream.synchronize();
     EXPECT_EQ(std::vector<float>(10, 1), values);
+  });
+}
+
+TEST(NcclCommunicator, APartHasTheRanksOfOneColorInTheOrderOfTheirKeys) {
+  standin_nccl_delay(300);
+  run_ranks(4, [](Rank rank) {
+    NcclCommunicator part(load_library());
+    ASSERT_TRUE(part.split_off(rank.communicator, {rank.rank % 2, -rank.rank, 3}, patience()).ok());
+    std::vector<float> values(7, static_cast<float>(1 << rank.rank));
+    std::vector<std::byte> news(1, static_cast<std::byte>(rank.rank));
+
+    const auto sum = [&] { return part.allreduce(kSum, in_place(values), rank.stream.handle()); };
+    ASSERT_TRUE(part.run_group(sum, patience()).ok());
+    const auto tell = [&] { return part.broadcast(bytes_of(news), 0, rank.stream.handle()); };
+    ASSERT_TRUE(part.run_group(tell, patience()).ok());
+    rank.stream.synchronize();
+
+    EXPECT_EQ(std::vector<float>(7, rank.rank % 2 == 0 ? 5 : 10), values);
+    EXPECT_EQ(static_cast<std::byte>(2 + rank.rank % 2), news[0]) << "the last rank has the smallest key";
+    EXPECT_EQ(3, standin_nccl_last_ctas());
+    EXPECT_TRUE(part.close(patience()).ok());
+    EXPECT_TRUE(rank.communicator.close(patience()).ok());
+  });
+  standin_nccl_delay(0);
+}
+
+TEST(NcclCommunicator, ASplitThatFailsOrHangsIsAnError) {
+  run_ranks(2, [](Rank rank) {
+    NcclCommunicator part(load_library());
+    if (rank.rank == 0) {
+      standin_nccl_fail("ncclCommSplit", 1, 5);
+      const Status status = part.split_off(rank.communicator, {}, patience());
+      EXPECT_NE(std::string::npos, status.message().find("ncclCommSplit")) << status.message();
+      rank.communicator.abort();
+    }
+  });
+  std::latch both_through(2);  // a rank that ends takes its communicator along
+  run_ranks(2, [&both_through](Rank rank) {
+    NcclCommunicator part(load_library());
+    if (rank.rank == 0) {
+      int looks = 0;
+      const Status status = part.split_off(rank.communicator, {}, [&looks] {
+        return ++looks < 10 ? Status::ok_status() : Status(StatusCode::kPeerLostError, "rank 1 died");
+      });
+      EXPECT_EQ(StatusCode::kPeerLostError, status.code());
+      rank.communicator.abort();
+    }
+    both_through.arrive_and_wait();
   });
 }
 

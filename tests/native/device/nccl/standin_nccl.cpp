@@ -6,6 +6,8 @@
 // until it is aborted; a peer that has died or was aborted shows as a remote error.
 #include "device/nccl/standin_nccl.h"
 
+#include <optional>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,6 +15,11 @@
 #include "device/nccl/standin_nccl_machine.h"
 
 using namespace ringtune;
+
+extern "C" {
+int ncclGetUniqueId(NcclUniqueId* id);
+int ncclCommInitRankConfig(Communicator** result, int world_size, NcclUniqueId id, int rank, const NcclConfig* config);
+}
 
 namespace {
 
@@ -38,6 +45,56 @@ void join_meeting(Communicator* communicator) {
     communicator->state.store(code);
   }
   --communicator->in_flight;
+}
+
+// A rank's place in a part of a communicator.
+struct Place {
+  int rank;
+  int ranks;
+  int first;  // number of the part's first rank in the whole
+};
+
+// All ranks tell each other where they want to be; nothing if one does not come.
+std::optional<Place> find_place(Communicator& whole, const Bid& own) {
+  Meeting& meeting = *whole.meeting;
+  meeting.bids[whole.rank] = own;
+  if (!whole.meet()) {
+    return std::nullopt;
+  }
+  Place place{0, 0, whole.rank};
+  for (int peer = 0; peer < whole.world_size; ++peer) {
+    if (meeting.bids[peer].color == own.color) {
+      ++place.ranks;
+      place.rank += static_cast<int>(meeting.bids[peer].key < own.key);
+      place.first = meeting.bids[peer].key < meeting.bids[place.first].key ? peer : place.first;
+    }
+  }
+  return place;
+}
+
+// The first rank of each part makes its meeting, and tells the others.
+bool meet_part(Communicator& whole, const Place& place, NcclUniqueId& id) {
+  Meeting& meeting = *whole.meeting;
+  if (place.first == whole.rank && ncclGetUniqueId(&id) == kNcclSuccess) {
+    std::memcpy(meeting.slots[whole.rank], &id, sizeof(id));
+  }
+  const bool is_there = whole.meet();
+  std::memcpy(&id, meeting.slots[place.first], sizeof(id));
+  return is_there && whole.meet();
+}
+
+void split(Communicator* whole, Bid own, Communicator** result, int max_ctas) {
+  delay();
+  const std::optional<Place> place = find_place(*whole, own);
+  NcclUniqueId id;
+  int code = kNcclRemoteError;
+  if (place && meet_part(*whole, *place, id)) {
+    const NcclConfig config;
+    code = ncclCommInitRankConfig(result, place->ranks, id, place->rank, &config);
+    (*result)->max_ctas = max_ctas == kNcclUndefined ? 0 : max_ctas;
+  }
+  whole->state.store(code == kNcclInProgress ? kNcclSuccess : kNcclRemoteError);
+  --whole->in_flight;
 }
 
 void leave(Communicator* communicator) {
@@ -66,6 +123,8 @@ void standin_nccl_lose() { ++library().losses; }
 int standin_nccl_communicators() { return library().communicators.load(); }
 
 int standin_nccl_kernels() { return library().kernels.load(); }
+
+int standin_nccl_last_ctas() { return library().last_ctas.load(); }
 
 int ncclGetVersion(int* version) {
   *version = 22809;
@@ -114,6 +173,22 @@ int ncclCommInitRankConfig(Communicator** result, int world_size, NcclUniqueId i
   ++communicator->in_flight;
   std::thread(join_meeting, communicator).detach();
   *result = communicator;
+  return kNcclInProgress;
+}
+
+int ncclCommSplit(Communicator* whole, int color, int key, Communicator** part, const NcclConfig* config) {
+  if (config->magic != 0xcafebeef || config->blocking != 0 || config->split_share != 1) {
+    return kInvalidArgument;
+  }
+  if (const int code = injected("ncclCommSplit"); code != 0) {
+    return code;
+  }
+  if (whole->state.load() == kNcclInProgress) {
+    return kInvalidArgument;
+  }
+  whole->state.store(kNcclInProgress);
+  ++whole->in_flight;
+  std::thread(split, whole, Bid{color, key}, part, config->max_ctas).detach();
   return kNcclInProgress;
 }
 

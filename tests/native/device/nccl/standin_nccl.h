@@ -13,4 +13,6 @@ void standin_nccl_lose();
 // The communicators alive; there should be none at the end.
 int standin_nccl_communicators();
 int standin_nccl_kernels();
+// The limit on thread blocks of the communicator that got the last operation of this process; 0: none.
+int standin_nccl_last_ctas();
 }

@@ -40,7 +40,14 @@ struct Box {
   std::byte piece[kBoxBytes];
 };
 
+// Place that a rank wants when its communicator is split.
+struct Bid {
+  int color;
+  int key;
+};
+
 struct Meeting {
+  Bid bids[kMaxRanks];
   std::atomic<int> pids[kMaxRanks];
   std::atomic<bool> has_left[kMaxRanks];
   std::atomic<uint64_t> steps[kMaxRanks];
@@ -58,6 +65,7 @@ struct Library {
   std::atomic<int> kernels{0};
   std::atomic<int> max_delay_us{0};
   std::atomic<int> losses{0};
+  std::atomic<int> last_ctas{0};
   std::atomic<int> ids{0};  // number of ids made
 };
 
@@ -95,6 +103,7 @@ struct NcclOpaque {
   std::string path;
   int rank = 0;
   int world_size = 0;
+  int max_ctas = 0;
   std::atomic<int> state{kNcclInProgress};
   std::atomic<bool> is_aborted{false};
   const int losses_before = library().losses.load();
@@ -325,6 +334,7 @@ inline int add(const char* function, const Operation& operation) {
   if (operation.communicator->state.load() == kNcclInProgress) {
     return kInvalidArgument;  // the caller has not settled
   }
+  library().last_ctas.store(operation.communicator->max_ctas);
   group.operations.push_back(operation);
   return group.depth == 0 ? end_group() : kNcclSuccess;
 }

@@ -34,6 +34,16 @@ inline void run_nccl_world(int world_size, const std::function<void(Engine&)>& b
   });
 }
 
+// `hosts` as in Layout; every rank has a GPU.
+inline void run_nccl_hosts(const std::vector<int>& hosts, const std::function<void(Engine&)>& body,
+                           const EngineConfig& config) {
+  run_hosts(hosts, body, [config](EngineOptions& options) {
+    use_standin(options);
+    options.gpu.operations = GpuOperations::kAuto;
+    options.config = config;
+  });
+}
+
 inline uint64_t by_nccl(const Engine& engine) { return counter(engine, "nccl_responses"); }
 
 template <typename T>

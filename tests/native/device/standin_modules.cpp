@@ -16,12 +16,16 @@ constexpr uint64_t kMaxThreads[] = {1024, 1024, 64};
 constexpr uint64_t kMaxThreadsOfBlock = 1024;
 constexpr unsigned kMaxSharedBytes = 48 * 1024;
 
-// True if all of the list's arrays are memory of the GPU.
-bool is_on_device(const ringtune::PackList& list, const CompiledKernel& kernel) {
+// True if a kernel may use the memory: the GPU's own, or pinned memory of the host.
+bool is_reachable(uint64_t address, size_t bytes) {
+  return machine().is_on_device(address, bytes) || machine().is_pinned(reinterpret_cast<const void*>(address), bytes);
+}
+
+bool is_reachable(const ringtune::PackList& list, const CompiledKernel& kernel) {
   for (uint32_t i = 0; i < list.size; ++i) {
     const ringtune::PackEntry& entry = list.entries[i];
-    if (!machine().is_on_device(entry.source, entry.elements * kernel.source_bytes) ||
-        !machine().is_on_device(entry.target, entry.elements * kernel.target_bytes)) {
+    if (!is_reachable(entry.source, entry.elements * kernel.source_bytes) ||
+        !is_reachable(entry.target, entry.elements * kernel.target_bytes)) {
       return false;
     }
   }
@@ -29,7 +33,7 @@ bool is_on_device(const ringtune::PackList& list, const CompiledKernel& kernel) 
 }
 
 void run(const CompiledKernel& kernel, const ringtune::PackList& list, const Launch& launch) {
-  if (is_on_device(list, kernel)) {
+  if (is_reachable(list, kernel)) {
     kernel.run(list, 0, launch.blocks[0], launch.threads[0]);
   } else {
     machine().add_violation();

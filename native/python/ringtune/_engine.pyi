@@ -346,7 +346,8 @@ class Engine:
         """Return this rank's counters.
 
         They are cycles, responses, tensors, bytes_reduced, full_requests, cached_requests, chunks, config_switches,
-        steps, allgathers, nccl_responses, and `algorithm.<name>` per row of the registry.
+        steps, allgathers, nccl_{responses,packed_tensors,limited_responses,hierarchical_responses}, and
+        `algorithm.<name>` per row of the registry.
         """
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:

@@ -59,7 +59,12 @@ struct AnyValue {
   KNOB(response_cache, bool, true, AnyValue(), "Tensors that were seen before are requested by number.")            \
   KNOB(allreduce_algorithm, std::string, kAutoAlgorithm, AnyValue(), "Row of the registry, for ranks of one host.") \
   KNOB(chunk_bytes, uint64_t, 0, Range(kMinChunkBytes, kMaxChunkBytes, Zero::kAuto),                                \
-       "Bytes that are moved at once; 0: the algorithm table decides.")
+       "Bytes that are moved at once; 0: the algorithm table decides.")                                             \
+  KNOB(nccl_pack_bytes, uint64_t, 256 * kKiB, Range(kKiB, 64 * kMiB, Zero::kOff),                                   \
+       "GPUs' tensors up to this size share one call of NCCL; 0: none do.")                                         \
+  KNOB(nccl_ctas, uint64_t, 0, Range<uint64_t>(1, 32, Zero::kAuto),                                                 \
+       "Largest number of thread blocks of NCCL on a GPU; 0: NCCL decides.")                                        \
+  KNOB(nccl_hierarchical, bool, false, AnyValue(), "NCCL reduces inside each host, the engine's network across.")
 
 #define RINGTUNE_FIELD(name, type, initial, allowed, description) type name = initial;
 struct EngineConfig {

@@ -157,18 +157,10 @@ class Counterparts {
   std::vector<const std::byte*> partials_;
 };
 
-int smallest_local_size(const Layout& layout) {
-  size_t smallest = layout.local_ranks().size();
-  for (int host = 0; host < layout.host_count(); ++host) {
-    smallest = std::min(smallest, layout.ranks_of(host).size());
-  }
-  return static_cast<int>(smallest);
-}
-
 class HierarchicalAllreduce {
  public:
   explicit HierarchicalAllreduce(const AllreduceTask& task)
-      : task_(task), owners_(smallest_local_size(task.context.layout)), chunks_(task, owners_), counterparts_(task) {}
+      : task_(task), owners_(task.context.layout.smallest_local_size()), chunks_(task, owners_), counterparts_(task) {}
 
   Status run() {
     const size_t largest_chunk = std::min(task_.chunk_bytes, task_.data.bytes());

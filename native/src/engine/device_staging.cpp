@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "collectives/reducescatter.h"
+#include "engine/device_wait.h"
 #include "transport/shm/atomics.h"
 
 namespace ringtune {
@@ -139,22 +140,10 @@ Status DeviceStaging::stage(std::span<Submission> tensors, const std::function<S
   }
   for (const Submission& tensor : tensors) {
     if (tensor.staged != nullptr) {
-      if (Status s = wait_until_copied(*tensor.staged, watch); !s.ok()) return s;
+      if (Status s = await_event(*tensor.staged->copied, watch); !s.ok()) return s;
     }
   }
   return Status::ok_status();
-}
-
-Status DeviceStaging::wait_until_copied(const StagedTensor& staged, const std::function<Status()>& watch) {
-  Device& device = *staged.lane->device();
-  const Device::Scope scope(device);
-  if (!scope.status().ok()) return scope.status();
-  bool is_copied = false;
-  while (true) {
-    if (Status s = device.is_complete(*staged.copied, is_copied); !s.ok() || is_copied) return s;
-    if (Status s = watch(); !s.ok()) return s;
-    std::this_thread::sleep_for(kLookEvery);
-  }
 }
 
 Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in) {

@@ -96,7 +96,6 @@ class DeviceStaging {
   Status open_lane(const DeviceStream& caller, const std::string& name, std::shared_ptr<DeviceLane>& lane);
   // Begins a copy to the host, after another use of the memory there, where there is one.
   using CopyIn = std::function<Status(const CopyToHost& copy, const DeviceEvent* free_from)>;
-  static Status wait_until_copied(const StagedTensor& staged, const std::function<Status()>& watch);
   // Lets the submission, which names memory of the GPU, name host memory that its input is copied to.
   Status move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in);
   Status copy_back_to(DeviceLane& lane, std::span<Submission> tensors);

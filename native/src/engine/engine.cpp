@@ -138,7 +138,7 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
                        ? std::make_unique<HostLeader>(transport_, layout_)
                        : nullptr),
       staging_(options_.cuda_library, layout_, arena_, [this] { transport_.notify(); }),
-      nccl_(options_.gpu, layout_, transport_, staging_, log_, seconds_to_ns(options_.timeout_s)),
+      nccl_(options_.gpu, layout_, transport_, staging_, counters_, log_, seconds_to_ns(options_.timeout_s)),
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, leader(),

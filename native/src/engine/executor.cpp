@@ -56,7 +56,6 @@ Status Executor::run(const Response& response, std::vector<Submission>& tensors)
   bool is_by_nccl = false;
   if (Status s = choose_path(response, tensors, is_by_nccl); !s.ok()) return s;
   if (is_by_nccl) {
-    counters_.add(Counter::kNcclResponses);
     for (const Submission& tensor : tensors) {
       counters_.add(Counter::kBytesReduced, is_reduced(signature.kind) ? tensor.bytes() : 0);
     }

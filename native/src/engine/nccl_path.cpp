@@ -2,14 +2,14 @@
 #include "engine/nccl_path.h"
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "collectives/allgather.h"
-#include "collectives/broadcast.h"
-#include "collectives/reducescatter.h"
+#include "device/kernel_check.h"
+#include "engine/nccl_reducescatter.h"
 #include "engine/nccl_rows.h"
 #include "transport/first_failure.h"
 
@@ -22,23 +22,23 @@ constexpr int64_t kBetterNewsNs = kNsPerS;
 constexpr int64_t kLookNs = kNsPerMs;
 // Longest wait of a rank that leaves in good order for its last collective.
 constexpr int64_t kCloseNs = 5 * kNsPerS;
-constexpr size_t kMeetingChunkBytes = 64 * kKiB;
-
-NcclReduction reduction_of(const Signature& signature, int ranks) {
-  return *nccl_reduction(signature.dtype, signature.op, signature.prescale * signature.postscale, ranks);
-}
+// Longest wait for the stream's last kernels, once NCCL is through or aborted.
+constexpr int64_t kReleaseNs = kNsPerS;
 
 }  // namespace
 
 NcclPath::NcclPath(GpuOptions options, const Layout& layout, Transport& transport, DeviceStaging& staging,
-                   const Log& log, int64_t timeout_ns)
+                   Counters& counters, const Log& log, int64_t timeout_ns)
     : options_(std::move(options)),
       layout_(layout),
       transport_(transport),
       staging_(staging),
+      counters_(counters),
       log_(log),
       timeout_ns_(timeout_ns),
       decision_(options_.operations == GpuOperations::kHost ? Decision::kHost : Decision::kNone) {}
+
+void NcclPath::set_config(const EngineConfig& config) { knobs_ = nccl_knobs(config); }
 
 Status NcclPath::choose(const Submission& first, CollectiveContext& host, bool& is_by_nccl) {
   if (const std::optional<Failure> failure = transport_.failure()) {
@@ -46,97 +46,86 @@ Status NcclPath::choose(const Submission& first, CollectiveContext& host, bool& 
   }
   if (decision_.load() == Decision::kNone) {
     const std::shared_ptr<Device>& device = first.staged->lane->device();
-    Introduction own{};
-    const Status introduced = introduce(*device, own);
+    NcclIntroduction own{};
+    const Status introduced = introduce(device, own);
     own.has_nccl = introduced.ok();
     introduced.message().copy(own.text, sizeof(own.text) - 1);
-    std::vector<Introduction> all;
-    if (Status s = exchange(own, host, all); !s.ok()) return s;
+    std::vector<NcclIntroduction> all;
+    if (Status s = exchange_introductions(own, host, all); !s.ok()) return s;
     if (Status s = decide(all, device, host); !s.ok()) return s;
   }
-  is_by_nccl = is_open() && (results_ != nullptr || !is_ragged(first.signature.kind));
+  is_by_nccl = is_open() && is_equipped_for(first.signature);
   return Status::ok_status();
 }
 
-Status NcclPath::decide(std::span<const Introduction> all, const std::shared_ptr<Device>& device,
+bool NcclPath::is_equipped_for(const Signature& signature) const {
+  if (is_ragged(signature.kind)) {
+    return results_ != nullptr;
+  }
+  return signature.kind == OpKind::kBroadcast ||
+         allreduce_->can_scale(gpu_reduction_of(signature, layout_.world_size())->kernels);
+}
+
+Status NcclPath::decide(std::span<const NcclIntroduction> all, const std::shared_ptr<Device>& device,
                         CollectiveContext& host) {
-  if (const std::string obstacle = find_obstacle(all); !obstacle.empty()) {
+  if (const std::string obstacle = find_obstacle(all, options_.operations); !obstacle.empty()) {
     if (options_.operations == GpuOperations::kNccl) {
       return {StatusCode::kConfigError, "RINGTUNE_GPU_OPERATIONS=nccl cannot be done: " + obstacle};
     }
     log_.write(LogLevel::kInfo, "tensors of GPUs go through host memory: " + obstacle);
+    kernels_.reset();
     decision_.store(Decision::kHost);
     return Status::ok_status();
   }
   device_ = device;
   if (Status s = open(host); !s.ok()) return s;
-  if (std::ranges::all_of(all, &Introduction::has_memory_pools)) {
-    if (Status s = DeviceMemoryPool::open(device, results_); !s.ok()) return s;
-  } else {
-    log_.write(LogLevel::kInfo, "allgather and alltoall go through host memory: a rank's GPU has no memory pools");
-  }
+  if (Status s = equip(all); !s.ok()) return s;
   decision_.store(Decision::kNccl);
   return Status::ok_status();
 }
 
-Status NcclPath::introduce(Device& device, Introduction& own) {
+Status NcclPath::introduce(const std::shared_ptr<Device>& device, NcclIntroduction& own) {
   bool has_memory_pools = false;
-  if (Status s = device.get_uuid(own.gpu); !s.ok()) return s;
-  if (Status s = device.has_memory_pools(has_memory_pools); !s.ok()) return s;
+  if (Status s = device->get_uuid(own.gpu); !s.ok()) return s;
+  if (Status s = device->has_memory_pools(has_memory_pools); !s.ok()) return s;
   own.has_memory_pools = has_memory_pools;
   if (Status s = NcclLibrary::load(options_.nccl_library, library_); !s.ok()) return s;
   own.version = library_->version();
+  const Device::Scope scope(*device);
+  if (!scope.status().ok()) return scope.status();
+  Status loaded = PackKernels::open(device, kernels_);
+  if (loaded.ok()) {
+    loaded = check_pack_kernels(*device, *kernels_);
+  }
+  if (device->is_lost()) return loaded;
+  own.has_kernels = loaded.ok();
+  loaded.message().copy(own.text, sizeof(own.text) - 1);
   return Status::ok_status();
 }
 
-Status NcclPath::exchange(const Introduction& own, CollectiveContext& host, std::vector<Introduction>& all) const {
-  Gathered gathered;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&own);
-  const AllgatherTask task{host, bytes, 1, sizeof(own), false, kMeetingChunkBytes};
-  if (Status s = allgather(task, gathered); !s.ok()) return s;
-  all.resize(static_cast<size_t>(layout_.world_size()));
-  std::memcpy(all.data(), gathered.data(), all.size() * sizeof(own));
+Status NcclPath::equip(std::span<const NcclIntroduction> all) {
+  if (std::ranges::all_of(all, &NcclIntroduction::has_memory_pools)) {
+    if (Status s = DeviceMemoryPool::open(device_, results_); !s.ok()) return s;
+  } else {
+    log_.write(LogLevel::kInfo, "allgather and alltoall go through host memory: a rank's GPU has no memory pools");
+  }
+  const auto without = std::ranges::find(all, false, &NcclIntroduction::has_kernels);
+  if (without != all.end()) {
+    log_.write(LogLevel::kInfo, "nothing is packed or scaled on GPUs: rank " + std::to_string(without - all.begin()) +
+                                    " cannot run kernels: " + without->text);
+    kernels_.reset();
+  }
+  allreduce_ = std::make_unique<NcclAllreduce>(results_, kernels_, stream_);
   return Status::ok_status();
-}
-
-std::string NcclPath::find_obstacle(std::span<const Introduction> all) const {
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (!all[rank].has_nccl) {
-      return "on rank " + std::to_string(rank) + ", " + all[rank].text;
-    }
-    if (all[rank].version != all.front().version) {
-      return "rank 0 has NCCL " + std::to_string(all.front().version) + ", rank " + std::to_string(rank) + " has " +
-             std::to_string(all[rank].version);
-    }
-  }
-  // Whoever asks for NCCL by name may know how to let ranks share a GPU.
-  for (size_t rank = 1; rank < all.size() && options_.operations == GpuOperations::kAuto; ++rank) {
-    for (size_t other = 0; other < rank; ++other) {
-      if (all[other].gpu == all[rank].gpu) {
-        return "ranks " + std::to_string(other) + " and " + std::to_string(rank) + " share a GPU";
-      }
-    }
-  }
-  return "";
 }
 
 Status NcclPath::open(CollectiveContext& host) {
-  NcclUniqueId id{};
-  if (layout_.rank() == kCoordinator) {
-    if (Status s = NcclCommunicator::make_id(*library_, id); !s.ok()) return s;
-  }
-  const BroadcastTask task{host, reinterpret_cast<std::byte*>(&id), sizeof(id), kCoordinator, kMeetingChunkBytes};
-  if (Status s = broadcast(task); !s.ok()) return s;
   const Device::Scope scope(*device_);
   if (!scope.status().ok()) return scope.status();
   if (Status s = device_->make_stream(stream_); !s.ok()) return s;
-  communicator_ = std::make_unique<NcclCommunicator>(library_);
-  Status status = communicator_->begin(id, layout_.rank(), layout_.world_size());
-  if (status.ok()) {
-    status = communicator_->settle(patience("to meet in NCCL"));
-  }
-  if (!status.ok()) {
-    return explain({status.code(), status.message() + "; RINGTUNE_GPU_OPERATIONS=host does without NCCL"});
+  communicators_ = std::make_unique<NcclCommunicators>(library_, layout_);
+  if (Status s = communicators_->open(host, patience("to meet in NCCL")); !s.ok()) {
+    return explain({s.code(), s.message() + "; RINGTUNE_GPU_OPERATIONS=host does without NCCL"});
   }
   log_.write(LogLevel::kDebug, "tensors of GPUs go by " + library_->name());
   return Status::ok_status();
@@ -152,11 +141,15 @@ Status NcclPath::run(std::span<Submission> tensors, size_t chunk_bytes, Collecti
     if (Status s = prepare(tensor, chunk_bytes, host); !s.ok()) return s;
   }
   std::shared_ptr<DeviceEvent> end;
-  if (Status s = enqueue_all(tensors, end); !s.ok()) {
+  if (Status s = enqueue_all(tensors, chunk_bytes, host, end); !s.ok()) {
     const Status explained = explain(s);
-    communicator_->abort();  // before anybody hears of it: kernels must not touch what callers let go of
+    communicators_->abort();  // before anybody hears of it: kernels must not touch what callers let go of
+    if (device_->record(*end, stream_).ok()) {
+      allreduce_->set_end(end);
+    }
     return explained;
   }
+  count(tensors.front().signature.kind);
   for (Submission& tensor : tensors) {
     tensor.done = end;
     set_rows_filled(tensor);
@@ -165,6 +158,14 @@ Status NcclPath::run(std::span<Submission> tensors, size_t chunk_bytes, Collecti
   moved_ns_ = in_flight_.empty() ? now_ns() : moved_ns_;
   in_flight_.push_back(std::move(end));
   return Status::ok_status();
+}
+
+void NcclPath::count(OpKind kind) {
+  const bool has_levels = is_hierarchical(kind);
+  counters_.add(Counter::kNcclResponses);
+  counters_.add(Counter::kNcclHierarchicalResponses, has_levels ? 1 : 0);
+  counters_.add(Counter::kNcclLimitedResponses, knobs_.max_ctas > 0 && !has_levels ? 1 : 0);
+  counters_.set(Counter::kNcclPackedTensors, allreduce_->packed_tensors());
 }
 
 Status NcclPath::prepare(Submission& tensor, size_t chunk_bytes, CollectiveContext& host) {
@@ -187,58 +188,88 @@ Status NcclPath::stage(std::span<Submission> tensors) {
   return staging_.stage(tensors, patience("for '" + tensors.front().name + "' to be copied from its GPU"));
 }
 
-Status NcclPath::enqueue_all(std::span<const Submission> tensors, std::shared_ptr<DeviceEvent>& end) {
+Status NcclPath::enqueue_all(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host,
+                             std::shared_ptr<DeviceEvent>& end) {
   if (Status s = device_->make_event(end); !s.ok()) return s;
-  Status status = communicator_->group_start();
-  for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
-    status = enqueue(tensors[i]);
+  if (tensors.front().signature.kind == OpKind::kAllreduce) {
+    if (Status s = allreduce(tensors, chunk_bytes, host); !s.ok()) return s;
+    allreduce_->set_end(end);
+  } else {
+    const NcclCommunicator::Watch watch = patience("for NCCL to begin with '" + tensors.front().name + "'");
+    NcclCommunicator* communicator = nullptr;
+    if (Status s = communicators_->of_world(knobs_.max_ctas, watch, communicator); !s.ok()) return s;
+    const auto enqueue_each = [&] {
+      Status status;
+      for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
+        status = enqueue(tensors[i], *communicator);
+      }
+      return status;
+    };
+    if (Status s = communicator->run_group(enqueue_each, watch); !s.ok()) return s;
+    if (Status s = finish(tensors.front()); !s.ok()) return s;
   }
-  const Status ended = communicator_->group_end();  // also after an error: NCCL would stay in the group
-  if (!status.ok()) return status;
-  if (!ended.ok()) return ended;
-  const std::string what = "for NCCL to begin with '" + tensors.front().name + "'";
-  if (Status s = communicator_->settle(patience(what)); !s.ok()) return s;
   return device_->record(*end, stream_);
 }
 
-Status NcclPath::enqueue(const Submission& tensor) {
+Status NcclPath::allreduce(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host) {
+  const Signature& signature = tensors.front().signature;
+  const GpuReduction reduction = *gpu_reduction_of(signature, layout_.world_size());
+  const NcclCommunicator::Watch watch = patience("for NCCL to begin with '" + tensors.front().name + "'");
+  const bool has_levels = is_hierarchical(signature.kind);
+  NcclCommunicator* communicator = nullptr;
+  if (Status s = has_levels ? communicators_->of_host(watch, communicator)
+                            : communicators_->of_world(knobs_.max_ctas, watch, communicator);
+      !s.ok()) {
+    return s;
+  }
+  if (!has_levels) {
+    const auto sum = [&](std::span<const NcclBuffers> buffers) {
+      const auto enqueue_each = [&] { return communicator->allreduce_each(reduction.nccl, buffers, stream_); };
+      return communicator->run_group(enqueue_each, watch);
+    };
+    return allreduce_->run(tensors, reduction.kernels, {knobs_.pack_bytes, false, 0}, sum);
+  }
+  if (hierarchy_ == nullptr) {
+    hierarchy_ = std::make_unique<NcclHierarchy>(device_, stream_);
+  }
+  const ReduceOp op = signature.op == ReduceOp::kAverage ? ReduceOp::kSum : signature.op;
+  const Reduction across{reduction.kernels.types.buffer, op, 1, 1, layout_.host_count()};
+  const auto sum = [&](std::span<const NcclBuffers> buffers) {
+    return hierarchy_->allreduce({*communicator, reduction.nccl, across, buffers.front().output,
+                                  buffers.front().elements, chunk_bytes, host, watch});
+  };
+  return allreduce_->run(tensors, reduction.kernels, {0, true, NcclHierarchy::room_elements(layout_)}, sum);
+}
+
+bool NcclPath::is_hierarchical(OpKind kind) const {
+  return kind == OpKind::kAllreduce && knobs_.is_hierarchical && NcclHierarchy::has_effect(layout_) &&
+         allreduce_->can_pack();
+}
+
+std::string_view NcclPath::algorithm(OpKind kind) const { return is_hierarchical(kind) ? "nccl_hierarchical" : "nccl"; }
+
+Status NcclPath::enqueue(const Submission& tensor, NcclCommunicator& communicator) {
   const Signature& signature = tensor.signature;
   if (is_ragged(signature.kind)) {
-    return enqueue_rows(tensor, layout_.rank(), *communicator_, stream_);
+    return enqueue_rows(tensor, layout_.rank(), communicator, stream_);
   }
   if (signature.bytes() == 0) {
     return Status::ok_status();
   }
   if (signature.kind == OpKind::kBroadcast) {
-    return communicator_->broadcast({tensor.output, tensor.output, signature.bytes()}, signature.root_rank, stream_);
+    return communicator.broadcast({tensor.output, tensor.output, signature.bytes()}, signature.root_rank, stream_);
   }
-  const NcclReduction reduction = reduction_of(signature, layout_.world_size());
-  if (signature.kind == OpKind::kReducescatter) {
-    return reduce_scatter(reduction, tensor);
-  }
-  return communicator_->allreduce(reduction, {tensor.input, tensor.output, signature.elements()}, stream_);
+  const NcclReduction reduction = gpu_reduction_of(signature, layout_.world_size())->nccl;
+  return enqueue_reducescatter(tensor, reduction, layout_, communicator, stream_);
 }
 
-Status NcclPath::reduce_scatter(const NcclReduction& reduction, const Submission& tensor) {
+Status NcclPath::finish(const Submission& tensor) {
   const Signature& signature = tensor.signature;
-  const int ranks = layout_.world_size();
-  const int64_t rows = signature.shape.front();
-  const size_t row_elements = signature.elements() / static_cast<size_t>(rows);
-  if (rows % ranks == 0) {
-    const size_t elements = static_cast<size_t>(rows / ranks) * row_elements;
-    return communicator_->reduce_scatter(reduction, {tensor.input, tensor.output, elements}, stream_);
+  if (signature.kind != OpKind::kReducescatter || signature.bytes() == 0) {
+    return Status::ok_status();
   }
-  const std::byte* input = tensor.input;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const size_t elements = static_cast<size_t>(rows_of_rank(rows, rank, ranks)) * row_elements;
-    if (elements > 0) {
-      if (Status s = communicator_->reduce(reduction, {input, tensor.output, elements}, rank, stream_); !s.ok()) {
-        return s;
-      }
-    }
-    input += elements * element_bytes(signature.dtype);
-  }
-  return Status::ok_status();
+  const DeviceArray own = own_rows_of(tensor, layout_);
+  return allreduce_->finish(gpu_reduction_of(signature, layout_.world_size())->kernels, {&own, 1});
 }
 
 void NcclPath::watch() {
@@ -258,7 +289,7 @@ void NcclPath::watch() {
 }
 
 Status NcclPath::look_for_trouble(int64_t now_ns) {
-  if (Status error = communicator_->error(); !error.ok()) {
+  if (Status error = communicators_->error(); !error.ok()) {
     error_since_ns_ = error_since_ns_ == 0 ? now_ns : error_since_ns_;
     return now_ns - error_since_ns_ < kBetterNewsNs ? Status::ok_status() : error;
   }
@@ -304,22 +335,22 @@ Status NcclPath::explain(const Status& seen) const {
 }
 
 void NcclPath::abort() {
-  if (communicator_ == nullptr) {
+  if (communicators_ == nullptr) {
     return;
   }
   const std::shared_ptr<Device> device = device_;
   const Device::Scope scope(*device);
-  communicator_->abort();
+  communicators_->abort();
   release();
 }
 
 void NcclPath::close() {
-  if (communicator_ == nullptr) {
+  if (communicators_ == nullptr) {
     return;
   }
   const std::shared_ptr<Device> device = device_;
   const Device::Scope scope(*device);
-  [[maybe_unused]] const Status closed = communicator_->close([this, limit_ns = now_ns() + kCloseNs] {
+  [[maybe_unused]] const Status closed = communicators_->close([this, limit_ns = now_ns() + kCloseNs] {
     const bool is_over = transport_.failure() || now_ns() > limit_ns;
     return is_over ? Status(StatusCode::kShutDown, "the engine was shut down") : Status::ok_status();
   });
@@ -327,8 +358,20 @@ void NcclPath::close() {
 }
 
 void NcclPath::release() {
-  communicator_.reset();
+  communicators_.reset();
+  const int64_t limit_ns = now_ns() + kReleaseNs;
+  bool is_idle = false;
+  while (device_->is_idle(stream_, is_idle).ok() && !is_idle && now_ns() < limit_ns) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  if (!is_idle && !device_->is_lost()) {
+    [[maybe_unused]] auto* kernels_in_use = new std::shared_ptr<PackKernels>(kernels_);
+    [[maybe_unused]] NcclHierarchy* memory_in_use = hierarchy_.release();
+  }
   device_->destroy_stream(std::exchange(stream_, nullptr));
+  allreduce_.reset();
+  hierarchy_.reset();
+  kernels_.reset();
   results_.reset();
   in_flight_.clear();
   device_.reset();

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/nccl_rules.h"
 
-#include "device/nccl/nccl_meaning.h"
-
 namespace ringtune {
+
+NcclKnobs nccl_knobs(const EngineConfig& config) {
+  return {config.nccl_pack_bytes, static_cast<int>(config.nccl_ctas), config.nccl_hierarchical};
+}
+
+std::optional<GpuReduction> gpu_reduction_of(const Signature& signature, int world_size) {
+  return gpu_reduction({signature.dtype, signature.op, signature.prescale, signature.postscale}, world_size);
+}
 
 bool is_nccl_able(const Signature& signature, int world_size) {
   if (signature.memory != MemoryKind::kCuda) {
@@ -15,9 +21,11 @@ bool is_nccl_able(const Signature& signature, int world_size) {
     case OpKind::kAlltoall:
       return true;
     case OpKind::kAllreduce:
-    case OpKind::kReducescatter:
-      return nccl_reduction(signature.dtype, signature.op, signature.prescale * signature.postscale, world_size)
-          .has_value();
+      return gpu_reduction_of(signature, world_size).has_value();
+    case OpKind::kReducescatter: {
+      const std::optional<GpuReduction> reduction = gpu_reduction_of(signature, world_size);
+      return reduction && !reduction->kernels.needs_buffer();
+    }
     case OpKind::kBarrier:
     case OpKind::kJoin:
       break;

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/config.h"
+#include "device/nccl/nccl_meaning.h"
 #include "wire/messages.h"
 
 namespace ringtune {
@@ -21,7 +24,18 @@ struct GpuOptions {
   std::string nccl_library;  // loaded where the process has none; empty: the system's
 };
 
-// True if NCCL's result for such a tensor is the engine's.
+// The part of a config that is about NCCL.
+struct NcclKnobs {
+  uint64_t pack_bytes = 0;
+  int max_ctas = 0;
+  bool is_hierarchical = false;
+};
+NcclKnobs nccl_knobs(const EngineConfig& config);
+
+// True if NCCL's result for such a tensor is the engine's, with kernels where they are needed.
 bool is_nccl_able(const Signature& signature, int world_size);
+
+// For an allreduce or reducescatter: how NCCL and the kernels do it, if they can.
+std::optional<GpuReduction> gpu_reduction_of(const Signature& signature, int world_size);
 
 }  // namespace ringtune

@@ -54,7 +54,9 @@ Progress::Progress(Transport& transport, Leader* leader, Executor executor, Devi
       timeline_(timeline),
       laps_(laps),
       timeout_ns_(timeout_ns),
-      copy_trace_(timeline) {}
+      copy_trace_(timeline) {
+  nccl_.set_config(active.get());
+}
 
 // Returns whether anything was done; if not, the thread may sleep until the next event.
 bool Progress::step() {
@@ -195,6 +197,7 @@ void Progress::execute(const Response& response) {
 void Progress::switch_config(const Response& response) {
   active_.set(response.config, response.config_epoch);
   queue_.set_limits(queue_limits(response.config));
+  nccl_.set_config(response.config);
   counters_.add(Counter::kConfigSwitches);
   if (timeline_.is_on()) {
     timeline_.instant("config_switch",
@@ -213,7 +216,7 @@ void Progress::trace_begin(const Response& response, const std::vector<Submissio
   }
   std::string_view algorithm;
   if (response.is_for_nccl && nccl_.is_open()) {
-    algorithm = "nccl";
+    algorithm = nccl_.algorithm(kind);
   } else if (kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()) {
     algorithm = allreduce_algorithms()[response.algorithm].name;
   }

@@ -21,11 +21,25 @@ enum class Counter : uint8_t {
   kSteps,
   kAllgathers,
   kNcclResponses,
+  kNcclPackedTensors,
+  kNcclLimitedResponses,
+  kNcclHierarchicalResponses,
 };
 
-inline constexpr std::array<std::string_view, 11> kCounterNames{
-    "cycles", "responses",       "tensors", "bytes_reduced", "full_requests", "cached_requests",
-    "chunks", "config_switches", "steps",   "allgathers",    "nccl_responses"};
+inline constexpr std::array<std::string_view, 14> kCounterNames{"cycles",
+                                                                "responses",
+                                                                "tensors",
+                                                                "bytes_reduced",
+                                                                "full_requests",
+                                                                "cached_requests",
+                                                                "chunks",
+                                                                "config_switches",
+                                                                "steps",
+                                                                "allgathers",
+                                                                "nccl_responses",
+                                                                "nccl_packed_tensors",
+                                                                "nccl_limited_responses",
+                                                                "nccl_hierarchical_responses"};
 
 class Counters {
  public:

@@ -16,4 +16,9 @@ Layout::Layout(int rank, std::vector<int> hosts) : rank_(rank), hosts_(std::move
   }
 }
 
+int Layout::smallest_local_size() const {
+  const auto smallest = std::ranges::min_element(ranks_, {}, &std::vector<int>::size);
+  return static_cast<int>(smallest->size());
+}
+
 }  // namespace ringtune

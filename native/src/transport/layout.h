@@ -23,6 +23,8 @@ class Layout {
   // The ranks of a host, ascending: a rank's place in it is its local rank.
   const std::vector<int>& ranks_of(int host) const { return ranks_[static_cast<size_t>(host)]; }
   const std::vector<int>& local_ranks() const { return ranks_of(host()); }
+  // Number of ranks of the host that has the fewest.
+  int smallest_local_size() const;
   int local_size() const { return static_cast<int>(local_ranks().size()); }
   // Speaks with rank 0 for its host: local rank 0.
   int leader_of(int host) const { return ranks_of(host).front(); }

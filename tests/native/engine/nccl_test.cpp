@@ -82,14 +82,13 @@ TEST_F(Nccl, WhatNcclMeansOtherwiseGoesThroughTheHost) {
     with_nan[0] = engine.rank() == 1 ? NAN : 1;
 
     const auto largest = reduced<float>(engine, "max", with_nan, {ReduceOp::kMax}, stream);
-    const auto average = reduced<float>(engine, "avg", {0.1F, 3}, {ReduceOp::kAverage}, stream);
+    const auto scaled = reduced<float>(engine, "product", {0.1F, 3}, {ReduceOp::kProduct, 0.5}, stream);
     const auto counts = reduced<int32_t>(engine, "int", {engine.rank(), 7}, {ReduceOp::kAverage}, stream);
 
     EXPECT_EQ(0U, by_nccl(engine));
     EXPECT_TRUE(std::isnan(largest[0]));
     EXPECT_EQ(2, largest[2]);
-    EXPECT_FLOAT_EQ(0.1F, average[0]);
-    EXPECT_EQ(3, average[1]);
+    EXPECT_EQ(1.5F * 1.5F * 1.5F, scaled[1]);
     EXPECT_EQ((std::vector<int32_t>{1, 7}), counts);
   });
 }

@@ -154,8 +154,13 @@ class EngineJob:
     def _space(self, buckets: DdpBuckets) -> SearchSpace:
         """Return the legal configs of this world, for the steps seen so far."""
         world = self._world
-        has_allgathers = world.engine.counters().get("allgathers", 0) > 0
-        tuned = buckets.tunable(tunable_names(world.layout.ranks_per_host, has_allgathers=has_allgathers))
+        counters = world.engine.counters()
+        names = tunable_names(
+            world.layout.ranks_per_host,
+            has_allgathers=counters.get("allgathers", 0) > 0,
+            is_on_nccl=counters.get("nccl_responses", 0) > 0,
+        )
+        tuned = buckets.tunable(names)
         algorithms = _engine.allreduce_algorithms()
         return search_space(world.settings.fixed, world.settings.baseline, tuned=tuned, algorithms=algorithms)
 

@@ -24,6 +24,15 @@ COUNTERS: Mapping[str, tuple[str, str]] = {
     "chunks": ("ringtune_engine_chunks_total", "Pieces in which these bytes were moved."),
     "allgathers": ("ringtune_engine_allgathers_total", "Allgathers carried out."),
     "nccl_responses": ("ringtune_engine_nccl_responses_total", "Collectives of GPUs' tensors carried out by NCCL."),
+    "nccl_packed_tensors": ("ringtune_engine_nccl_packed_tensors_total", "GPUs' tensors packed for NCCL."),
+    "nccl_limited_responses": (
+        "ringtune_engine_nccl_limited_responses_total",
+        "Collectives by NCCL under a limit on its thread blocks.",
+    ),
+    "nccl_hierarchical_responses": (
+        "ringtune_engine_nccl_hierarchical_responses_total",
+        "Allreduces by NCCL inside each host and the engine's network across.",
+    ),
     "config_switches": ("ringtune_engine_config_switches_total", "Switches to another config."),
 }
 REQUESTS: Mapping[str, str] = {"cached_requests": "cached", "full_requests": "full"}

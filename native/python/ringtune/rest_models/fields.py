@@ -136,6 +136,9 @@ Config: TypeAlias = Annotated[
                 "response_cache": True,
                 "allreduce_algorithm": "auto",
                 "chunk_bytes": "auto",
+                "nccl_pack_bytes": 262144,
+                "nccl_ctas": "auto",
+                "nccl_hierarchical": False,
             }
         ],
     ),

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "device/device.h"
+
+namespace ringtune {
+
+// Returns when what the event stands for is done, or `watch` gives a reason to wait no longer.
+Status await_event(const DeviceEvent& event, const std::function<Status()>& watch);
+
+}  // namespace ringtune

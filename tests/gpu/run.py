@@ -26,6 +26,7 @@ TUNED = {"AUTOTUNE": "1", "AUTOTUNE_MAX_STEPS": "3600", "AUTOTUNE_SEED": "1"}
 SANITIZER = ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9")
 
 # NCCL refuses ranks that share a GPU, unless they say that they are on different hosts: `share_the_gpu`.
+LIMITED = ("reductions", "packed", "broadcast")
 NCCL = {"RINGTUNE_GPU_OPERATIONS": "nccl", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "WARN"}
 
 # Jobs of one phase run at the same time; the last ones, whose speed or memory counts, run alone.
@@ -50,6 +51,14 @@ PHASES: tuple[tuple[Job, ...], ...] = (
     (
         Job("NCCL 1 rank", "nccl", ranks=1, environ=NCCL, deadline_s=100.0),
         Job("NCCL 2 ranks", "nccl", environ=NCCL, deadline_s=120.0),
+        Job("NCCL limited", "nccl", arguments=LIMITED, environ={**NCCL, "RINGTUNE_NCCL_CTAS": "4"}, deadline_s=60.0),
+        Job(
+            "NCCL unpacked",
+            "nccl",
+            arguments=LIMITED,
+            environ={**NCCL, "RINGTUNE_NCCL_PACK_BYTES": "0"},
+            deadline_s=60.0,
+        ),
         Job("NCCL races", "races", environ=NCCL, deadline_s=120.0),
         Job("NCCL training", "training", environ=NCCL, deadline_s=120.0, is_for_gpu=True),
     ),

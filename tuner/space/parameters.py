@@ -16,6 +16,12 @@ AUTO = "auto"
 TUNED_ON_ONE_HOST = ("fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes")
 """Parameters with an effect if all ranks share a host: the hierarchical switches need several hosts."""
 
+TUNED_ON_NCCL = ("fusion_bytes", "cycle_ms", "response_cache", "nccl_pack_bytes", "nccl_ctas")
+"""Parameters with an effect on tensors that NCCL carries between GPUs: the algorithms are NCCL's own."""
+
+NCCL_HIERARCHICAL = "nccl_hierarchical"
+"""Parameter with an effect on tensors that NCCL carries between several hosts, if one of them has several ranks."""
+
 HIERARCHICAL = ("hierarchical_allreduce", "hierarchical_allgather")
 """Parameters with an effect on several hosts only, if one of them has several ranks."""
 
@@ -34,6 +40,10 @@ def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]
         BooleanParameter("response_cache", default=True),
         CategoryParameter("allreduce_algorithm", (AUTO, *algorithms), AUTO),
         NumberParameter("chunk_bytes", 16 * KIB, 4 * MIB, AUTO, scale="log2", step=4 * KIB, special=(AUTO,)),
+        NumberParameter("nccl_pack_bytes", KIB, 64 * MIB, 256 * KIB, scale="log2", step=KIB, special=(0,)),
+        # Each value that is tried has a communicator of its own, which shares the memory of the first.
+        NumberParameter("nccl_ctas", 1, 32, AUTO, scale="log2", step=4, special=(AUTO,)),
+        BooleanParameter("nccl_hierarchical", default=False),
     )
 
 
@@ -65,19 +75,22 @@ def pinned_by_layout(ranks_per_host: Sequence[int]) -> dict[str, Value]:
     """
     pinned: dict[str, Value] = {}
     if not _has_hierarchy(ranks_per_host):
-        pinned.update(dict.fromkeys(HIERARCHICAL, False))
+        pinned.update(dict.fromkeys((*HIERARCHICAL, NCCL_HIERARCHICAL), False))
     if len(ranks_per_host) > 1:
         pinned["allreduce_algorithm"] = AUTO  # the algorithms of the registry are for the ranks of one host
     return pinned
 
 
-def tunable_names(ranks_per_host: Sequence[int], *, has_allgathers: bool) -> tuple[str, ...]:
+def tunable_names(ranks_per_host: Sequence[int], *, has_allgathers: bool, is_on_nccl: bool = False) -> tuple[str, ...]:
     """Return the names of the parameters that are worth tuning in a layout.
 
     Args:
         ranks_per_host: Number of ranks on each host.
         has_allgathers: Whether the job's steps contain allgathers.
+        is_on_nccl: Whether NCCL carries the job's gradients.
     """
+    if is_on_nccl:
+        return (*TUNED_ON_NCCL, *([NCCL_HIERARCHICAL] if _has_hierarchy(ranks_per_host) else []))
     if not _has_hierarchy(ranks_per_host):
         return TUNED_ON_ONE_HOST
     return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]))

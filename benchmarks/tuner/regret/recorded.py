@@ -43,13 +43,18 @@ def recorded_problem(path: Path) -> TableProblem:
     table = Table(
         name=PREFIX + path.name.removesuffix(SUFFIX),
         kind="recorded",
-        space=measured_space(engine_parameters(algorithms), list(cells), baseline),
+        space=measured_space(_known(engine_parameters(algorithms), baseline), list(cells), baseline),
         baseline=baseline,
         cells=cells,
         bytes_per_step=sum(header["gradient_bytes"]),
         cost_model=lambda: _cost_model(header),
     )
     return TableProblem(table)
+
+
+def _known(parameters: Sequence[Parameter], baseline: Config) -> list[Parameter]:
+    """Return the parameters that the engine had when it was recorded."""
+    return [parameter for parameter in parameters if parameter.name in baseline]
 
 
 def measured_space(parameters: Sequence[Parameter], configs: Sequence[Config], baseline: Config) -> SearchSpace:

@@ -41,12 +41,10 @@ def values_of(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Te
 
 def goes_by_nccl(dtype: torch.dtype, op: hvd.ReduceOp) -> bool:
     """Return whether the table of meanings in docs/howto/gpu.md says NCCL."""
-    size = hvd.size()
     if dtype in NEVER or op is hvd.Adasum:
         return False
     if op == hvd.Average:
-        is_exact = size & (size - 1) == 0 and dtype is not torch.float16
-        return dtype in FLOATS and (size == 1 or is_exact)
+        return dtype in FLOATS
     return op in {hvd.Sum, hvd.Product} or dtype not in FLOATS
 
 
@@ -91,12 +89,41 @@ def check_reductions(bench: Bench) -> dict[str, int]:
 
 
 def check_scales(bench: Bench) -> dict[str, int]:
-    """Powers of two go by NCCL, other factors through the host."""
-    own = values_of(torch.float32, (1031,), 4)
-    exact = compare(bench, "0.25", own, lambda own: hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.25))
-    other = compare(bench, "0.3", own, lambda own: hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.3))
-    assert (exact, other) == (int(bench.is_gpu), 0)
-    return {"exact": exact, "other": other}
+    """Any factor before and after the sum of floats, by NCCL itself or by kernels; those of integers by the host."""
+    used = 0
+    for dtype in FLOATS:
+        own = values_of(dtype, (1031,), 4)
+        for before, after in ((0.25, 1.0), (0.3, 1.0), (1.0, 0.3), (0.7, 1.1), (0.0, 1.0)):
+            scaled = partial(hvd.allreduce, op=hvd.Sum, prescale_factor=before, postscale_factor=after)
+            used += compare(bench, f"{before} and {after}, {dtype}", own, scaled)
+        used += compare(bench, f"averaged, {dtype}", own, partial(hvd.allreduce, op=hvd.Average, prescale_factor=0.3))
+    assert used == 6 * len(FLOATS) * int(bench.is_gpu), used
+    whole = values_of(torch.int32, (1031,), 4)
+    assert compare(bench, "integers", whole, partial(hvd.allreduce, op=hvd.Sum, prescale_factor=0.5)) == 0
+    return {"by NCCL": used}
+
+
+def check_packed(bench: Bench) -> dict[str, int]:
+    """Groups of small and large tensors, misaligned ones too: the values of CPU memory, however they are packed."""
+    before = SESSION.require().engine.counters()["nccl_packed_tensors"]
+    for dtype in (torch.int8, torch.float16, torch.bfloat16, torch.float32, torch.int64, torch.float64):
+        sizes = [1 + number % 5 for number in range(300)] + [1031, 70_001, 3, 400_000]
+        own = [values_of(torch.float32, (size,), number).to(dtype) for number, size in enumerate(sizes)]
+        expected = hvd.grouped_allreduce([tensor.clone() for tensor in own], op=hvd.Sum)
+        flat = torch.cat([own[0].new_zeros(1), *own]).to(bench.device)  # one after the other: at any address
+        parts = list(flat[1:].split(sizes))
+        hvd.grouped_allreduce_(parts, op=hvd.Sum)
+        for size, right, got in zip(sizes, expected, parts, strict=True):
+            require_same(bench, right, got, f"{size} of {dtype}")
+    return {"packed": SESSION.require().engine.counters()["nccl_packed_tensors"] - before}
+
+
+def check_rounds(bench: Bench) -> dict[str, int]:
+    """A tensor that is averaged in a wider type, and larger than the buffer, takes several rounds."""
+    own = torch.arange(40_000_001, dtype=torch.int32).remainder(2039).to(torch.float16) * (1 + hvd.rank())
+    used = compare(bench, "80 MB of float16", own, hvd.allreduce)
+    assert used == int(bench.is_gpu), used
+    return {"by NCCL": used}
 
 
 def check_broadcast(bench: Bench) -> None:

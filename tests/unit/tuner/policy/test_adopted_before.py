@@ -127,8 +127,8 @@ def warm(noise: float, study: EarlierStudy, seed: int, max_steps: int = 120) -> 
 
 def test_it_is_the_challenger_and_has_as_much_to_show_as_something_new() -> None:
     """Steps scatter by as much as is gained: the verdict names the earlier run, the interval is as any."""
-    known = [warm(0.06, experienced(), seed).result for seed in range(6)]
-    unknown = [warm(0.06, experienced(adopted=None), seed).result for seed in range(6)]
+    known = [warm(0.04, experienced(), seed).result for seed in range(8)]
+    unknown = [warm(0.04, experienced(adopted=None), seed).result for seed in range(8)]
 
     again = [result for result in known if result.adopted]
     assert len(again) >= sum(result.adopted for result in unknown)

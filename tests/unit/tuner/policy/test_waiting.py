@@ -42,7 +42,8 @@ def gamble(fast: float, slow: float) -> Surface:
     """Return a surface on which every config but the default takes one or the other of its step time."""
 
     def surface(config: Config) -> float:
-        place = zlib.crc32(str(sorted(config.items())).encode()) % 2
+        knobs = sorted(item for item in config.items() if not item[0].startswith("nccl_"))
+        place = zlib.crc32(str(knobs).encode()) % 2
         return math.log(STEP_MS) + (0.0 if config == default_config() else math.log((fast, slow)[place]))
 
     return surface

@@ -7,6 +7,8 @@ from ringtune.tuner import ENGINE_PARAMETERS, SpaceError, default_config, search
 from ringtune.tuner.space.parameters import pinned_by_layout
 from ringtune.tuner.testing import poor_baseline
 
+FLAT = {"hierarchical_allreduce": False, "hierarchical_allgather": False, "nccl_hierarchical": False}
+
 
 def test_the_default_config_is_the_documented_one() -> None:
     """The values a job runs with when nothing is set."""
@@ -105,10 +107,22 @@ def test_hierarchical_switches_are_tuned_where_they_can_act(
 
 
 @pytest.mark.parametrize(
+    ("ranks_per_host", "switches"), [([4], set()), ([1, 1], set()), ([2, 1], {"nccl_hierarchical"})]
+)
+def test_where_nccl_carries_the_gradients_its_knobs_take_the_place_of_the_algorithms(
+    ranks_per_host: list[int], switches: set[str]
+) -> None:
+    """The switches between the engine's own algorithms have no effect there."""
+    names = set(tunable_names(ranks_per_host, has_allgathers=True, is_on_nccl=True))
+
+    assert {"fusion_bytes", "cycle_ms", "response_cache", "nccl_pack_bytes", "nccl_ctas"} | switches == names
+
+
+@pytest.mark.parametrize(
     ("ranks_per_host", "pinned"),
     [
-        ([4], {"hierarchical_allreduce": False, "hierarchical_allgather": False}),
-        ([1, 1], {"hierarchical_allreduce": False, "hierarchical_allgather": False, "allreduce_algorithm": "auto"}),
+        ([4], FLAT),
+        ([1, 1], {**FLAT, "allreduce_algorithm": "auto"}),
         ([2, 1], {"allreduce_algorithm": "auto"}),
     ],
 )

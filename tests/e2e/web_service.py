@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real service with its web pages, in a process of its own, filled by real tuning runs over its real API."""
 
-import re
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,18 +15,11 @@ from ringtune.service_link import NoService, ServiceJob, http_link
 from ringtune.tuner import DEFAULT_DESIGNER, SilentObserver, TuningRun, default_config, make_designer
 from ringtune.tuner.logs.records import record_to_json
 from ringtune.tuner.testing import SyntheticTarget
-from tests.integration.service.server_process import environment
+from tests.integration.service.server_process import serving
 from tests.integration.service_link.jobs import KEY, SPACE, Notes, connect, run_job, run_settings
 
-SERVE = """
-import sys
-from ringtune.dashboards.web import WebPages
-from ringtune.service.serving import serve
-from ringtune.service.settings import ServiceSettings
-serve(ServiceSettings.read(port=0), lambda text: print(text, flush=True), WebPages())
-"""
 START_LIMIT_S = 30.0
-END_S = 30.0
+CLOSE_LIMIT_S = 30.0
 HARDWARE = {"c": "4 hosts, 8x A100, 100 Gbit/s", "d": "2 hosts, 64 cores, 25 Gbit/s"}
 MODELS = {"1": "resnet50", "2": "bert-large", "3": "gpt2-medium"}
 
@@ -102,28 +91,10 @@ class WebService:
 @contextmanager
 def web_service(folder: Path, variables: Mapping[str, str] | None = None, token: str = "") -> Iterator[WebService]:
     """Start a service with pages on a free port; it is killed at the end."""
-    with (folder / "service.log").open("a", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SERVE],
-            env=environment(folder, RINGTUNE_SERVICE_DESIGN_WORKERS="0", **(variables or {})),
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-    try:
-        assert process.stdout is not None
-        greeting = process.stdout.readline()
-        found = re.search(r"(https?://[^,]+),", greeting)
-        assert found is not None, f"{greeting!r}\n{(folder / 'service.log').read_text(encoding='utf-8')}"
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        with httpx.Client(base_url=found[1], headers=headers, timeout=START_LIMIT_S, verify=False) as client:
-            yield WebService(found[1], client, folder)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait(END_S)
-        if process.stdout is not None:
-            process.stdout.close()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    limit = {"timeout": START_LIMIT_S, "verify": False}
+    with serving(folder, variables=variables, headers=headers, **limit) as server:
+        yield WebService(server.url, server.client, folder)
 
 
 @contextmanager
@@ -136,7 +107,7 @@ def filled_service(folder: Path) -> Iterator[WebService]:
     with pytest.MonkeyPatch.context() as patch, web_service(folder) as service:
         patch.setattr(http_link, "START_LIMIT_S", START_LIMIT_S)
         patch.setattr(http_link, "REPORT_LIMIT_S", START_LIMIT_S)
-        patch.setattr(http_link, "CLOSE_LIMIT_S", END_S)
+        patch.setattr(http_link, "CLOSE_LIMIT_S", CLOSE_LIMIT_S)
         service.tune("1", "c", seed=1)
         service.tune("1", "c", seed=2)
         service.tune("1", "d", seed=3, samples=6)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that has imported a framework and ringtune and forks ranks from itself: a rank starts in milliseconds.
 
-The framework is the one of the environment: torch, or TensorFlow in the environment of its own.
+The framework is the one of the environment: torch, or TensorFlow in the environment of its own. Named modules are
+imported in its place, for programs that need others: those of the service.
 
-Run as `python -m tests.integration.fork_server ORDERS STRANGERS`; both are descriptors of sockets of whole messages. An
-order is one message: JSON with the fields of `Order`, and three descriptors: standard output, standard error, and a
-pipe that takes the child's pid and, once it has ended, its wait status. ORDERS is connected, and its end ends the
-server and its children. STRANGERS listens, and takes an order from each connection, whose end ends the child: those of
-`preloaded_python`.
+Run as `python -m tests.integration.fork_server ORDERS STRANGERS [MODULE…]`; the first two are descriptors of sockets of
+whole messages. An order is one message: JSON with the fields of `Order`, and three descriptors: standard output,
+standard error, and a pipe that takes the child's pid and, once it has ended, its wait status. ORDERS is connected, and
+its end ends the server and its children. STRANGERS listens, and takes an order from each connection, whose end ends the
+child: those of `preloaded_python`.
 
 No engine and no thread exists before a fork. A child is a process as the interpreter would have started it, but for
 its command line in /proc, the seed of its hashes, what it finds imported, and the teardown of modules at its end.
@@ -264,8 +265,9 @@ def _show_marker(marker: str) -> None:
 
 
 def main() -> None:
-    """Import the modules of the ranks, then serve."""
-    preloaded = [name for framework, names in PRELOADED.items() if find_spec(framework) for name in names]
+    """Import the named modules, or else those of the ranks; then serve."""
+    of_ranks = [name for framework, names in PRELOADED.items() if find_spec(framework) for name in names]
+    preloaded = sys.argv[3:] or of_ranks
     for name in preloaded:
         importlib.import_module(name)
     threads = len(list(Path("/proc/self/task").iterdir()))
@@ -273,7 +275,7 @@ def main() -> None:
         sys.exit(f"the fork server has {threads} threads: one of {', '.join(preloaded)} starts them when imported")
     gc.collect()
     gc.freeze()  # a collection in a child would copy what all children share
-    orders, strangers = (socket.socket(fileno=int(descriptor)) for descriptor in sys.argv[1:])
+    orders, strangers = (socket.socket(fileno=int(descriptor)) for descriptor in sys.argv[1:3])
     order = ForkServer(orders, strangers).serve()
     if order is not None:
         run_to_its_end(order)

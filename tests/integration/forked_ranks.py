@@ -43,10 +43,26 @@ class Process(Protocol):
 
 @dataclass(frozen=True)
 class Forked:
-    """A program that is started by a fork, and its arguments."""
+    """A program that is started by a fork.
+
+    Attributes:
+        program: Path of a script, or name of a module.
+        arguments: Arguments of the program.
+        is_module: Whether the program is a module.
+        directory: The working directory; None: that of this process.
+    """
 
     program: Path
     arguments: tuple[str, ...]
+    is_module: bool = False
+    directory: Path | None = None
+
+
+class Readable(Protocol):
+    """An output that can be read while its program runs, and after its end."""
+
+    def read(self) -> tuple[str, str]:
+        """Return standard output and error so far."""
 
 
 class Output:
@@ -70,7 +86,7 @@ class Output:
 class ForkedProcess:
     """A forked program, with the parts of `subprocess.Popen` that tests use."""
 
-    def __init__(self, status: int, output: Output) -> None:
+    def __init__(self, status: int, output: Readable) -> None:
         self._status = status
         self._output = output
         self.returncode: int | None = None
@@ -168,11 +184,12 @@ class ForkServerClient:
         address: Path of the socket where `preloaded_python` leaves its orders.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], modules: Sequence[str] = ()) -> None:
         """Start the server.
 
         Args:
             environ: The server's environment; it holds a marker, as long as those of the children.
+            modules: Modules that the server imports; none: those of the ranks.
         """
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._folder = tempfile.TemporaryDirectory()  # its owner's alone: who connects runs programs here
@@ -183,7 +200,7 @@ class ForkServerClient:
             strangers.listen()
             passed = [theirs.fileno(), strangers.fileno()]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.fork_server", *map(str, passed)],
+                [sys.executable, "-m", "tests.integration.fork_server", *map(str, passed), *modules],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env=environ,
@@ -199,14 +216,23 @@ class ForkServerClient:
     def start(self, command: Forked, environ: Mapping[str, str], output: Output | None = None) -> ForkedProcess:
         """Start a program; several may share an output."""
         output = output or Output()
-        order = Order(str(command.program), list(command.arguments), dict(environ), str(Path.cwd()))
+        return ForkedProcess(self.order(command, environ, output.descriptors), output)
+
+    def order(self, command: Forked, environ: Mapping[str, str], streams: Sequence[int]) -> int:
+        """Order a program with this standard output and error.
+
+        Returns:
+            A descriptor that yields the pid, and later the wait status.
+        """
+        directory = str(command.directory or Path.cwd())
+        order = Order(str(command.program), list(command.arguments), dict(environ), directory, command.is_module)
         read_end, write_end = os.pipe()
         try:
             message = json.dumps(asdict(order)).encode()
-            socket.send_fds(self._orders, [message], [*output.descriptors, write_end])
+            socket.send_fds(self._orders, [message], [*streams, write_end])
         finally:
             os.close(write_end)
-        return ForkedProcess(read_end, output)
+        return read_end
 
     def start_ranks(self, count: int, command: Forked, environ: Mapping[str, str]) -> RankGroup:
         """Start a program on several ranks of this machine, told their places as `ringtune run` tells them."""

@@ -15,7 +15,7 @@ import pytest
 from tests.contract.service.requests import STUDY_BODY, result_body
 from tests.integration.jobs import launched, launched_by, run_job
 from tests.integration.memory_groups import MemoryGroup, be_the_first_victim, memory_group
-from tests.integration.service.server_process import ServerProcess, serving
+from tests.integration.service.server_process import ServerProcess, serving, serving_launched
 
 RANK_LIMIT_BYTES = 64 << 20
 SERVICE_LIMIT_BYTES = 640 << 20
@@ -41,7 +41,7 @@ def test_a_rank_that_is_killed_for_want_of_memory_is_named(tmp_path: Path, count
 
 def kill_by_memory(folder: Path, group: MemoryGroup, acknowledged: set[str]) -> None:
     """Start a service in the group, let clients report, and have another process take the group's memory."""
-    with serving(folder, prefix=group.command()) as server:
+    with serving_launched(folder, prefix=group.command()) as server:
         be_the_first_victim(server.process.pid)
         study_id = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         kills = group.kills()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ringtune serve` as a process of its own, as an operator starts it."""
+"""`ringtune serve` as a process of its own: forked, or launched as an operator starts it."""
 
 import os
 import re
@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from ringtune import cli
+from tests.integration.forked_services import ForkedCommand, start_command
 
 COMMAND = (sys.executable, "-m", "ringtune.cli")
 ANNOUNCED = re.compile(r"ringtune service: listening on (https?://\S+), data in (.+)\n")
@@ -33,7 +34,7 @@ class ServerProcess:
         client: Speaks to it.
     """
 
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | ForkedCommand"
     url: str
     data: str
     client: httpx.Client
@@ -79,28 +80,42 @@ class CommandLine:
 
 @contextmanager
 def serving(
-    folder: Path,
-    *flags: str,
-    variables: Mapping[str, str] | None = None,
-    prefix: Sequence[str] = (),
-    **client: Any,
+    folder: Path, *flags: str, variables: Mapping[str, str] | None = None, **client: Any
 ) -> Iterator[ServerProcess]:
-    """Start a service on a free port, by a command line before its own if there is one; it is killed at the end."""
-    with (folder / "stderr.txt").open("a", encoding="utf-8") as log:
+    """Start a service on a free port, as a fork; it is killed at the end."""
+    environ = environment(folder, RINGTUNE_SERVICE_DESIGN_WORKERS="0", **(variables or {}))
+    log = folder / "stderr.txt"
+    process = start_command("serve", "--port", "0", *flags, environ=environ, folder=folder, stderr=log)
+    with spoken_to(process, log, **client) as server:
+        yield server
+
+
+@contextmanager
+def serving_launched(folder: Path, *, prefix: Sequence[str] = ()) -> Iterator[ServerProcess]:
+    """Start a service on a free port by an interpreter, after words before its own if there are any."""
+    log = folder / "stderr.txt"
+    with log.open("a", encoding="utf-8") as stderr:
         process = subprocess.Popen(
-            [*prefix, *COMMAND, "serve", "--port", "0", *flags],
-            env=environment(folder, RINGTUNE_SERVICE_DESIGN_WORKERS="0", **(variables or {})),
+            [*prefix, *COMMAND, "serve", "--port", "0"],
+            env=environment(folder, RINGTUNE_SERVICE_DESIGN_WORKERS="0"),
             cwd=folder,
             stdout=subprocess.PIPE,
-            stderr=log,
+            stderr=stderr,
             text=True,
         )
+    with spoken_to(process, log) as server:
+        yield server
+
+
+@contextmanager
+def spoken_to(process: "subprocess.Popen[str] | ForkedCommand", log: Path, **client: Any) -> Iterator[ServerProcess]:
+    """Wait until a service that starts has said where it listens; it is killed at the end."""
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         match = ANNOUNCED.fullmatch(line)
-        assert match is not None, f"{line!r} {(folder / 'stderr.txt').read_text(encoding='utf-8')}"
-        with httpx.Client(base_url=match[1], timeout=END_S, **client) as speaker:
+        assert match is not None, f"{line!r} {log.read_text(encoding='utf-8')}"
+        with httpx.Client(base_url=match[1], **{"timeout": END_S, **client}) as speaker:
             yield ServerProcess(process, match[1], match[2], speaker)
     finally:
         process.kill()

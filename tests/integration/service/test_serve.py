@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from ringtune.service.store import reports
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
-from tests.integration.service.server_process import CommandLine, serving
+from tests.integration.service.server_process import CommandLine, serving, serving_launched
 
 READY_S = 60.0
 """Many times what it takes on an idle machine; a benchmark measures."""
@@ -34,7 +34,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_it_runs_with_nothing_else(tmp_path: Path, record_property: Any) -> None:
     """SQLite in the user's data folder, for this user alone; what was stored is there after the next start."""
     begun_s = time.monotonic()
-    with serving(tmp_path) as server:
+    with serving_launched(tmp_path) as server:
         assert {"status": "ok"} == server.client.get("/readyz").json()
         record_property("ready_s", round(time.monotonic() - begun_s, 2))
         assert time.monotonic() - begun_s < READY_S
@@ -44,14 +44,14 @@ def test_it_runs_with_nothing_else(tmp_path: Path, record_property: Any) -> None
         study = server.client.post("/v1/studies", json=STUDY_BODY).json()
         assert 0 == server.end()
 
-    with serving(tmp_path) as server:
+    with serving_launched(tmp_path) as server:
         assert [study["id"]] == [item["id"] for item in server.client.get("/v1/studies").json()["items"]]
         assert 0 == server.end(signal.SIGINT)
 
 
 def test_the_server_process_stays_lean(tmp_path: Path) -> None:
     """SciPy's solvers and the engine stay out: they belong to the optimizer's processes and to jobs."""
-    with serving(tmp_path) as server:
+    with serving_launched(tmp_path) as server:
         study_id = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         asked = server.client.post(
             f"/v1/studies/{study_id}/suggestions", json={"trial_id": UUIDS[0], "job_id": UUIDS[1]}

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -112,7 +113,7 @@ def test_accepted_work_is_finished_before_the_end(server: ServerProcess) -> None
         connection.sendall(head_of(study_id, len(body), "Expect: 100-continue"))
         assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # it has begun to read the request
         connection.sendall(body[:1000])
-        server.process.terminate()
+        server.process.send_signal(signal.SIGTERM)
         wait_until(lambda: refuses(server), END_S)
         connection.sendall(body[1000:])
         reply = read_all(connection)
@@ -179,7 +180,7 @@ def test_events_are_followed_by_a_bounded_number_of_clients(server: ServerProces
             assert frame["id"] == next_frame(replayed)["id"]
             with server.client.stream("GET", "/v1/events") as refused:
                 assert (503, "30") == (refused.status_code, refused.headers["retry-after"])
-            server.process.terminate()
+            server.process.send_signal(signal.SIGTERM)
             assert 0 == server.process.wait(END_S)
 
 

@@ -5,19 +5,13 @@ It keeps no recommendations: a second job may ask within the second for which th
 """
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.integration.forked_services import ForkedCommand, start_command
 from tests.integration.ports import free_port
+from tests.integration.service.server_process import environment
 
-SERVE = """
-import sys
-from ringtune.service.serving import serve
-from ringtune.service.settings import ServiceSettings
-settings = ServiceSettings(port=int(sys.argv[1]), database_url=sys.argv[2], cache_entries_max=0)
-serve(settings, lambda text: print(text, flush=True))
-"""
+KEEPS_NOTHING = {"RINGTUNE_SERVICE_CACHE_ENTRIES_MAX": "0"}
 
 
 class RealService:
@@ -25,9 +19,10 @@ class RealService:
 
     def __init__(self, folder: Path) -> None:
         """Use a folder that exists; nothing is started."""
+        self._folder = folder
         self._database = f"sqlite:///{folder / 'service.db'}"
         self._log = folder / "service.log"
-        self._process: subprocess.Popen[str] | None = None
+        self._process: ForkedCommand | None = None
         self._port = free_port()
 
     @property
@@ -37,14 +32,9 @@ class RealService:
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
-        with self._log.open("a") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", SERVE, str(self._port), self._database],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self._process.stdout is not None
+        words = ("serve", "--port", str(self._port), "--database-url", self._database)
+        environ = environment(self._folder, **KEEPS_NOTHING)
+        self._process = start_command(*words, environ=environ, folder=self._folder, stderr=self._log)
         greeting = self._process.stdout.readline()
         assert f":{self._port}," in greeting, f"{greeting!r}\n{self._log.read_text()}"
 
@@ -53,6 +43,5 @@ class RealService:
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait(60)
-            assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None

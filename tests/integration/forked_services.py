@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts commands of `ringtune` as forks of a process that has imported the service and its pages, but not torch.
+
+One such process per test process; see `fork_server`. A service starts in a third of an interpreter's CPU seconds. A
+launched one is for tests of the start, of the process's memory, and for commands that stand before the service's own.
+"""
+
+import atexit
+import os
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from tests.integration.fork_server import MARKER
+from tests.integration.forked_ranks import Forked, ForkedProcess, ForkServerClient
+from tests.integration.jobs import clean_environment
+
+MODULES = (
+    "ringtune.cli",
+    "ringtune.dashboards.web",
+    "ringtune.service.serving",
+    "ringtune.service.store.schema",
+    "scipy.special",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvloop",
+)
+"""Modules that a service imports until its first reply."""
+
+
+class Streams:
+    """Standard output as a pipe, and standard error in a file."""
+
+    def __init__(self, stderr: Path) -> None:
+        """Open both; what is there already in the file stays."""
+        read_end, self._write_end = os.pipe()
+        self._stderr = os.open(stderr, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        self._file = stderr
+        self.stdout: IO[str] = os.fdopen(read_end, encoding="utf-8")
+        self.descriptors = (self._write_end, self._stderr)
+
+    def hand_over(self) -> None:
+        """Leave both to the process that has them: its end is the end of the pipe."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+    def read(self) -> tuple[str, str]:
+        """Return what was not read yet of standard output, until its end, and the file."""
+        return self.stdout.read(), self._file.read_text(encoding="utf-8")
+
+
+class ForkedCommand(ForkedProcess):
+    """A command in flight.
+
+    Attributes:
+        stdout: Its standard output, as lines.
+    """
+
+    def __init__(self, status: int, streams: Streams) -> None:
+        super().__init__(status, streams)
+        self.stdout: IO[str] = streams.stdout
+
+
+@cache
+def command_server() -> ForkServerClient:
+    """Return the server that forks this test process's services; the first call starts it."""
+    server = ForkServerClient(clean_environment({}, "0" * len(uuid.uuid4().hex)), MODULES)
+    atexit.register(server.close)
+    return server
+
+
+def start_command(*words: str, environ: Mapping[str, str], folder: Path, stderr: Path) -> ForkedCommand:
+    """Start `ringtune` with these words, in a folder; standard error goes to the end of a file."""
+    command = Forked(Path("ringtune"), words, is_module=True, directory=folder)
+    streams = Streams(stderr)
+    try:
+        status = command_server().order(command, {**environ, MARKER: uuid.uuid4().hex}, streams.descriptors)
+    finally:
+        streams.hand_over()
+    return ForkedCommand(status, streams)

@@ -4,12 +4,15 @@
 import json
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from job import REPOSITORY, ExampleJob
+from tests.integration.fork_server import MARKER
 from tests.integration.forked_ranks import Forked
+from tests.integration.forked_services import ringtune_words
 from tests.integration.jobs import Ranks, run_job
 
 RINGTUNE = str(Path(sys.executable).with_name("ringtune"))
@@ -19,8 +22,8 @@ OWN = {"RINGTUNE_ALGORITHM_TABLE": "default", "AUTOTUNE_LOCK": "0"}
 
 
 def run_ringtune(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line tool."""
-    return run([RINGTUNE, *arguments])
+    """Run the command line tool, as a fork of a process that has imported it; `RINGTUNE` is the installed one."""
+    return run(ringtune_words(*arguments), {MARKER: uuid.uuid4().hex})
 
 
 def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -19,6 +19,7 @@ from ringtune.tuner import RunSettings, SilentObserver, TuningRun, make_designer
 from ringtune.tuner.simulator import Cluster, SimulatedTarget, described_job, parse_link
 from tests.e2e.documented_commands import Block, blocks_of, file_of, script_of
 from tests.house.source_tree import REPOSITORY
+from tests.integration.forked_services import preloaded_ringtune
 from tests.integration.jobs import preloaded_python
 from tests.integration.ports import free_port
 
@@ -72,7 +73,7 @@ def prepare(folder: Path, page: Path) -> None:
 def follow(folder: Path, page: Path, *, is_long: bool) -> subprocess.CompletedProcess[str]:
     """Run a page's commands in a folder of their own, on a port of their own; never raises on their failure.
 
-    In the short form `python` is one that has imported torch already: else most of the time would go into that.
+    In the short form `python` and `ringtune` have imported their modules: else most of the time would go into that.
     """
     prepare(folder, page)
     port = str(free_port())
@@ -96,6 +97,7 @@ def follow(folder: Path, page: Path, *, is_long: bool) -> subprocess.CompletedPr
     if not is_long:
         python.parent.mkdir()
         variables |= {"AUTOTUNE_WARMUP_STEPS": "10", "PYTHON_EXEC": str(python), **preloaded_python(python)}
+        preloaded_ringtune(python.with_name("ringtune"), python)
     limit_s = LONG_S if is_long else SHORT_S
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=variables, capture_output=True, text=True, timeout=limit_s, check=False

@@ -7,6 +7,7 @@ launched one is for tests of the start, of the process's memory, and for command
 
 import atexit
 import os
+import sys
 import uuid
 from collections.abc import Mapping
 from functools import cache
@@ -15,19 +16,23 @@ from typing import IO
 
 from tests.integration.fork_server import MARKER
 from tests.integration.forked_ranks import Forked, ForkedProcess, ForkServerClient
-from tests.integration.jobs import clean_environment
+from tests.integration.jobs import clean_environment, client_words, write_command
 
 MODULES = (
     "ringtune.cli",
+    "ringtune.dashboards.report.page",
     "ringtune.dashboards.web",
     "ringtune.service.serving",
     "ringtune.service.store.schema",
+    "ringtune.tuner.designers.gp",
+    "ringtune.tuner.review",
+    "ringtune.tuner.simulator",
     "scipy.special",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.httptools_impl",
     "uvloop",
 )
-"""Modules that a service imports until its first reply."""
+"""Modules that a service imports until its first reply, and those of the commands that take longest to import."""
 
 
 class Streams:
@@ -69,6 +74,16 @@ def command_server() -> ForkServerClient:
     server = ForkServerClient(clean_environment({}, "0" * len(uuid.uuid4().hex)), MODULES)
     atexit.register(server.close)
     return server
+
+
+def ringtune_words(*arguments: str) -> list[str]:
+    """Return the command line of a `ringtune` that is forked; its environment needs a marker."""
+    return [*client_words(command_server(), Path(sys.executable)), "-m", "ringtune", *arguments]
+
+
+def preloaded_ringtune(path: Path, python: Path) -> None:
+    """Make a program that stands for `ringtune` as `preloaded_python` stands for `python`, which its ranks run."""
+    write_command(path, [*client_words(command_server(), python), "-m", "ringtune"])
 
 
 def start_command(*words: str, environ: Mapping[str, str], folder: Path, stderr: Path) -> ForkedCommand:

@@ -189,11 +189,20 @@ def preloaded_python(path: Path) -> dict[str, str]:
     Returns:
         Variables that its callers need: a job's marker.
     """
-    client = Path(__file__).with_name("preloaded_python.py")
-    command = shlex.join([sys.executable, "-I", "-S", str(client), fork_server().address, str(path)])
-    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
-    path.chmod(0o755)
+    write_command(path, client_words(fork_server(), path))
     return {MARKER: uuid.uuid4().hex}
+
+
+def client_words(server: ForkServerClient, python: Path) -> list[str]:
+    """Return the words before a script, `-m` or an option; the program finds `python` as its interpreter."""
+    client = Path(__file__).with_name("preloaded_python.py")
+    return [sys.executable, "-I", "-S", str(client), server.address, str(python)]
+
+
+def write_command(path: Path, words: Sequence[str]) -> None:
+    """Write a program that calls a command with its own arguments after the words."""
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
 
 
 def torchrun(python: Path, *arguments: str) -> list[str]:

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.gp.blas import ONE_BLAS_THREAD
 from ringtune.tuner.space.config import Config
 
 from .costs import RING_WORK_BYTE_S, EngineCosts
@@ -130,6 +129,8 @@ def calibrated(
     """
     # Importing scipy takes half a second; only a fit needs it.
     from scipy.optimize import least_squares  # noqa: PLC0415
+
+    from ringtune.tuner.gp.blas import ONE_BLAS_THREAD  # noqa: PLC0415  (imports scipy.linalg)
 
     traffic = Traffic.of(job, configs)
     measured = np.log(np.asarray(step_s, dtype=float))

@@ -14,6 +14,7 @@ import pytest
 from ringtune.bench.programs import LIMIT, built
 from ringtune.bench.timing import Scheme
 from ringtune.bench.workloads import Workload, WorkloadGradient
+from tests.integration.forked_services import ringtune_words
 from tests.integration.jobs import Finished, ringtune, run_job
 
 SIZES = (1024, 1 << 20)
@@ -189,7 +190,7 @@ def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, s
 )
 def test_wrong_arguments_are_refused(options: list[str], message: str) -> None:
     """A wrong argument ends with exit code 2 and one paragraph."""
-    finished = run_job(ringtune("bench", *options))
+    finished = run_job(ringtune_words("bench", *options))
 
     assert 2 == finished.code, finished.text
     assert message in finished.stderr

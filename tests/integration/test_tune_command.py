@@ -12,6 +12,7 @@ import pytest
 
 from ringtune.tuner import read_log
 from ringtune.tuning.host_lock import HostLock
+from tests.integration.forked_services import ringtune_words
 from tests.integration.jobs import DEADLINE_S, Finished, Job, program, ringtune, run_job, started, wait_for_line
 
 MIB = 2**20
@@ -24,7 +25,7 @@ def tune(folder: Path, command: Sequence[str], *options: str) -> list[str]:
     files = ["--output", str(folder / "out"), "--log", str(folder / "log")]
     quick = ["--max-samples", "4", "--pairs", "2", "--trial-timeout-s", "20", "--only", "fusion_bytes"]
     target = ["--target", "horovod", "--designer", "random"]
-    return ringtune("tune", *target, *files, *quick, *options, "--", *command)
+    return ringtune_words("tune", *target, *files, *quick, *options, "--", *command)
 
 
 def tuned_program(folder: Path, *options: str) -> list[str]:

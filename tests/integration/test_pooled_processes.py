@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.integration.jobs import Finished, program, started
+from tests.integration.jobs import Finished, forked, started_by_fork
 from tests.integration.ports import free_port
 
 Variables = Mapping[str, str]
@@ -35,8 +35,8 @@ def process_group(world_size: int) -> list[Variables]:
 def meet(places_of: Sequence[Sequence[Variables]]) -> list[Finished]:
     """Run one process for each sequence of places, all at once, and return how they ended."""
     with ExitStack() as stack:
-        commands = [program("meets_again", json.dumps(list(places))) for places in places_of]
-        jobs = [stack.enter_context(started(command, LIMIT)) for command in commands]
+        commands = [forked("meets_again", json.dumps(list(places))) for places in places_of]
+        jobs = [stack.enter_context(started_by_fork(command, LIMIT)) for command in commands]
         return [job.wait() for job in jobs]
 
 

@@ -7,10 +7,7 @@ The vector has the coordinates of the *free* parameters only, in the order of th
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .config import Config, Value
 from .parameter_types import (
@@ -35,7 +32,11 @@ __all__ = [
     "Value",
 ]
 
-Vector = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Vector: TypeAlias = "NDArray[np.float64]"
 
 
 class SearchSpace:
@@ -93,16 +94,20 @@ class SearchSpace:
             return False
         return True
 
-    def encode(self, config: Mapping[str, Value]) -> Vector:
+    def encode(self, config: Mapping[str, Value]) -> "Vector":
         """Return the coordinates of a legal config, shape (dimension,), each in [0, 1]."""
+        import numpy as np  # noqa: PLC0415  (slow to import, and commands need the parameters alone)
+
         return np.array(self._coordinates(config), dtype=float)
 
-    def encode_all(self, configs: Sequence[Mapping[str, Value]]) -> Vector:
+    def encode_all(self, configs: Sequence[Mapping[str, Value]]) -> "Vector":
         """Return the coordinates of legal configs, one row each, shape (n, dimension)."""
+        import numpy as np  # noqa: PLC0415  (as above)
+
         rows = [self._coordinates(config) for config in configs]
         return np.array(rows, dtype=float).reshape(len(rows), self.dimension)
 
-    def decode(self, vector: Sequence[float] | Vector) -> Config:
+    def decode(self, vector: "Sequence[float] | Vector") -> Config:
         """Return the legal config nearest to `vector`, shape (dimension,); coordinates outside [0, 1] are clipped.
 
         Raises:
@@ -119,12 +124,12 @@ class SearchSpace:
             start = end
         return self._complete(values)
 
-    def at_quantiles(self, quantiles: Sequence[float] | Vector) -> Config:
+    def at_quantiles(self, quantiles: "Sequence[float] | Vector") -> Config:
         """Return the config at one quantile in [0, 1] per free parameter; uniform quantiles cover the space."""
         pairs = zip(self.free, quantiles, strict=True)
         return self._complete({parameter.name: parameter.at_quantile(float(quantile)) for parameter, quantile in pairs})
 
-    def random(self, rng: np.random.Generator) -> Config:
+    def random(self, rng: "np.random.Generator") -> Config:
         """Return a random config, uniform over the quantiles."""
         return self.at_quantiles(rng.random(len(self.free)).tolist())
 

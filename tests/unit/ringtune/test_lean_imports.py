@@ -1,17 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks, commands and the service start without scipy: its import takes a third of a rank's start."""
+"""Ranks, commands and the service start without what they may never need: scipy takes a third of a rank's start."""
 
 import subprocess
 import sys
 
 import pytest
 
+from ringtune import tuner
 
-@pytest.mark.parametrize("module", ["ringtune.session", "ringtune.cli", "ringtune.service.serving"])
-def test_a_process_starts_without_scipy(module: str) -> None:
-    """Only a fit needs scipy, and imports it."""
-    code = f"import sys, {module}; print('scipy' in sys.modules)"
+
+@pytest.mark.parametrize(
+    ("module", "unneeded"),
+    [
+        ("ringtune.session", "scipy"),
+        ("ringtune.service.serving", "scipy"),
+        ("ringtune.cli", "numpy"),
+    ],
+)
+def test_a_process_starts_without_a_package(module: str, unneeded: str) -> None:
+    """Only a fit needs scipy, and only a search numpy; they import it."""
+    code = f"import sys, {module}; print({unneeded!r} in sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "False" == done.stdout.strip()
+
+
+def test_every_public_name_of_the_tuner_has_its_module() -> None:
+    """A name is found at its first use, and nothing else is."""
+    assert sorted(tuner._HOMES) == sorted(tuner.__all__)
+    assert all(getattr(tuner, name) is not None for name in tuner.__all__)
+    assert set(tuner.__all__) <= set(dir(tuner))
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        _ = tuner.no_such_name

@@ -37,7 +37,7 @@ Status NcclAllreduce::run(std::span<const Submission> tensors, const KernelScali
   const size_t tensor_bytes = element_bytes(scaling.types.tensor);
   const size_t buffer_bytes = element_bytes(scaling.types.buffer);
   const PackingRule rule{can_pack() ? wish.largest_bytes / tensor_bytes : 0, wish.is_for_all || scaling.needs_buffer(),
-                         kPackBufferBytes / buffer_bytes, kVectorBytes / std::min(tensor_bytes, buffer_bytes)};
+                         buffer_bytes_ / buffer_bytes, kVectorBytes / std::min(tensor_bytes, buffer_bytes)};
   const PackingPlan plan = plan_packing(elements_of(tensors), rule);
   std::vector<NcclBuffers> buffers;
   std::vector<DeviceArray> outputs;

@@ -30,8 +30,9 @@ class NcclAllreduce {
   using SumBuffers = std::function<Status(std::span<const NcclBuffers>)>;
 
   // Without kernels, or memory, all tensors are reduced where they are.
-  NcclAllreduce(std::shared_ptr<DeviceMemoryPool> memory, std::shared_ptr<PackKernels> kernels, cuda::Stream stream)
-      : memory_(std::move(memory)), kernels_(std::move(kernels)), stream_(stream) {}
+  NcclAllreduce(std::shared_ptr<DeviceMemoryPool> memory, std::shared_ptr<PackKernels> kernels, cuda::Stream stream,
+                uint64_t buffer_bytes = kPackBufferBytes)
+      : memory_(std::move(memory)), kernels_(std::move(kernels)), stream_(stream), buffer_bytes_(buffer_bytes) {}
 
   bool can_pack() const { return kernels_ != nullptr && memory_ != nullptr; }
   // True if nothing is missing for the scaling.
@@ -58,6 +59,7 @@ class NcclAllreduce {
   const std::shared_ptr<DeviceMemoryPool> memory_;
   const std::shared_ptr<PackKernels> kernels_;
   const cuda::Stream stream_;
+  const uint64_t buffer_bytes_;
   std::shared_ptr<DeviceMemory> buffer_;
   uint64_t packed_tensors_ = 0;
 };

@@ -53,6 +53,8 @@ void standin_forget() {
   m.modules_.clear();
 }
 
+void standin_spoil_kernels() { machine().are_kernels_spoiled_.store(true); }
+
 void standin_fail(const char* function, int nth, int result) {
   const std::lock_guard lock(machine().mutex_);
   machine().failures_[function] = {nth, result};

@@ -115,6 +115,7 @@ class Machine {
     failures_.clear();
     lost_.store(kSuccess);
     violations_.store(0);
+    are_kernels_spoiled_.store(false);
     calls_.store(0);
     pid_ = getpid();
   }
@@ -230,6 +231,7 @@ class Machine {
   std::atomic<int> events_{0};
   std::atomic<int> pushed_{0};
   std::atomic<int> violations_{0};
+  std::atomic<bool> are_kernels_spoiled_{false};
   std::atomic<uint64_t> calls_{0};
   std::atomic<int> lost_{kSuccess};
   pid_t pid_ = getpid();

@@ -198,6 +198,21 @@ TEST_F(NcclReductions, WithoutKernelsOnOneRankAllDoWithoutThem) {
       config_with(kMiB));
 }
 
+TEST_F(NcclReductions, KernelsThatGiveOtherBitsThanTheCpuAreNotUsed) {
+  standin_spoil_kernels();
+  run_nccl_hosts(
+      {0, 0, 0},
+      [](Engine& engine) {
+        const UserStream stream(engine.rank());
+        expect_sums(engine, stream);
+        EXPECT_EQ(std::vector<float>{1}, reduced<float>(engine, {1}, {ReduceOp::kAverage}, stream));
+
+        EXPECT_EQ(1U, by_nccl(engine)) << "the average goes through the host";
+        EXPECT_EQ(0U, counter(engine, "nccl_packed_tensors"));
+      },
+      config_with(kMiB));
+}
+
 TEST_F(NcclReductions, ALimitOnThreadBlocksHoldsFromTheSwitchOn) {
   run_nccl_hosts(
       {0, 0},

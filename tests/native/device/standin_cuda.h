@@ -42,7 +42,7 @@ StandinCounts standin_counts();
 void standin_forget();
 // The `nth` call from now on (1: the next) of the function with that name fails with the result.
 void standin_fail(const char* function, int nth, int result);
-// From now on, and until the reset, kernels write one wrong byte each.
+// Kernels write one wrong byte each, until the reset.
 void standin_spoil_kernels();
 // 1 after a failure that ended all work, the framework's too.
 int standin_is_lost();

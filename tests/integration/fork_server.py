@@ -47,6 +47,8 @@ PRELOADED = {
         "ringtune.torch",
         "ringtune.ddp",
         "ringtune.fsdp",
+        "ringtune.tuner.gp.process",
+        "ringtune.tuner.gp.acquisition",
         "ringtune.tuner.designers.gp",
     ),
     "tensorflow": ("ringtune.tensorflow", "ringtune.keras", "ringtune.tuner.designers.gp"),

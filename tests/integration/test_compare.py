@@ -4,9 +4,7 @@
 import json
 import re
 import signal
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +16,7 @@ from ringtune.compare.meeting import meeting_place
 from ringtune.compare.messages import ARMS, Arm
 from ringtune.compare.request import CompareRequest, RankProgram, arm_environment
 from ringtune.launch.hosts import parse_hosts
-from tests.integration.jobs import (
-    PROGRAMS,
-    clean_environment,
-    preloaded_python,
-    program,
-    ringtune,
-    run_job,
-    started,
-    wait_for_line,
-)
+from tests.integration.jobs import PROGRAMS, clean_environment, program, ringtune, run_job, started, wait_for_line
 from tests.integration.remote_shells import ONE, TWO, write_rsh
 
 RANKS = 2
@@ -41,55 +30,24 @@ GRADIENTS: dict[str, Any] = {
 RunArm = Callable[..., Run]
 
 
-@dataclass(frozen=True)
-class Python:
-    """The interpreter of the ranks.
-
-    Attributes:
-        words: Words before the script's path; none: the command's own interpreter.
-        environ: Variables that it needs.
-    """
-
-    words: tuple[str, ...]
-    environ: dict[str, str]
-
-
 @pytest.fixture
-def preloaded(tmp_path: Path) -> Python:
-    """An interpreter that has imported torch: for scripts that are none the wiser."""
-    path = tmp_path / "python"
-    return Python((str(path),), preloaded_python(path))
-
-
-def arm_runner(tmp_path: Path, python: Python) -> RunArm:
+def run_arm(tmp_path: Path) -> RunArm:
     """Return the function that runs a program in an arm, with its findings in the arm's folder; hosts get a value."""
 
     def run(arm: Arm, name: str, *arguments: str, steps: int = 1000, hosts: str | None = None, **reach: str) -> Run:
         folder = tmp_path / arm
         folder.mkdir(exist_ok=True)
-        words = (*python.words, str(PROGRAMS / f"{name}.py"), str(folder), *arguments)
+        words = (str(PROGRAMS / f"{name}.py"), str(folder), *arguments)
         options = {f"--{name}": value for name, value in reach.items()}
         sent = {"SET_BEFORE_TORCH": "sent"} if hosts else {}
         request = CompareRequest(
             RANKS, RankProgram.parse(words), warmup_steps=WARMUP_STEPS, hosts=hosts, reach=options, sent=sent
         )
-        environ = arm_environment(clean_environment(python.environ, "0"))
+        environ = arm_environment(clean_environment({}, "0"))
         place = meeting_place(None if hosts is None else parse_hosts(hosts), RANKS, options)
         return Runs(request, environ, place).run(arm, steps, lambda _: None)
 
     return run
-
-
-@pytest.fixture
-def run_arm(tmp_path: Path, preloaded: Python) -> RunArm:
-    """Runs a program in an arm, on ranks that find torch imported."""
-    return arm_runner(tmp_path, preloaded)
-
-
-@pytest.fixture
-def launch_arm(tmp_path: Path) -> RunArm:
-    """Runs a program in an arm, on ranks that import torch themselves."""
-    return arm_runner(tmp_path, Python((), {}))
 
 
 def findings(folder: Path) -> list[Any]:
@@ -97,9 +55,9 @@ def findings(folder: Path) -> list[Any]:
     return [json.loads((folder / f"rank.{rank}").read_text(encoding="utf-8")) for rank in range(RANKS)]
 
 
-def test_a_script_for_ddp_trains_alike_in_both_arms(tmp_path: Path, launch_arm: RunArm) -> None:
+def test_a_script_for_ddp_trains_alike_in_both_arms(tmp_path: Path, run_arm: RunArm) -> None:
     """Same weights, on all ranks; only in the engine's arm does it reduce. Rank and arguments are as under torchrun."""
-    runs = {arm: launch_arm(arm, "compared_ddp", str(SCRIPT_STEPS), "plain") for arm in ARMS}
+    runs = {arm: run_arm(arm, "compared_ddp", str(SCRIPT_STEPS), "plain") for arm in ARMS}
 
     left = {arm: findings(tmp_path / arm) for arm in ARMS}
     expect_same_weights([*left["ddp"], *left["ringtune"]])
@@ -155,14 +113,14 @@ def test_a_script_with_horovods_names_trains_alike_in_both_arms(tmp_path: Path, 
     assert left["ringtune"][0]["bytes"] > SCRIPT_STEPS * 4 * 200
 
 
-def test_gradients_of_a_file_are_compared(tmp_path: Path, preloaded: Python) -> None:
+def test_gradients_of_a_file_are_compared(tmp_path: Path) -> None:
     """The whole command: pairs in alternating order, JSON, exit code 0, and doctor shows the result."""
     file = tmp_path / "small.json"
     file.write_text(json.dumps(GRADIENTS), encoding="utf-8")
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "AUTOTUNE": "1"}
     options = ["-np", "2", "--gradients", str(file), "--pairs", "2", "--steps", "20", "--json"]
 
-    finished = run_job([*preloaded.words, *ringtune("compare", *options)[1:]], environ)
+    finished = run_job(ringtune("compare", *options), environ)
     shown = run_job(ringtune("doctor"), environ)
 
     assert 0 == finished.code, finished.text
@@ -178,10 +136,10 @@ def test_gradients_of_a_file_are_compared(tmp_path: Path, preloaded: Python) -> 
     )
 
 
-def test_ranks_on_several_hosts_are_compared(tmp_path: Path, launch_arm: RunArm) -> None:
+def test_ranks_on_several_hosts_are_compared(tmp_path: Path, run_arm: RunArm) -> None:
     """Torch's store is on rank 0's host, the records arrive through the launcher, and variables reach both hosts."""
     hosts = f"{ONE},{TWO}"
-    run = launch_arm("ddp", "compared_ddp", str(SCRIPT_STEPS), "plain", hosts=hosts, rsh=write_rsh(tmp_path))
+    run = run_arm("ddp", "compared_ddp", str(SCRIPT_STEPS), "plain", hosts=hosts, rsh=write_rsh(tmp_path))
 
     assert SCRIPT_STEPS - WARMUP_STEPS == run.steps
     found = findings(tmp_path / "ddp")
@@ -220,24 +178,22 @@ def test_a_script_of_too_few_steps_is_told_so(run_arm: RunArm) -> None:
     assert "trained to the end" in str(refused.value)
 
 
-def compared(*words: str, python: Sequence[str] = (sys.executable,)) -> list[str]:
-    """Return the command line that compares a script; the interpreter of the command is the ranks', too."""
-    return [*python, *ringtune("compare", "-np", "2", "--pairs", "2", "--warmup-steps", "2", *words)[1:]]
+def compared(*words: str) -> list[str]:
+    """Return the command line that compares a script."""
+    return ringtune("compare", "-np", "2", "--pairs", "2", "--warmup-steps", "2", *words)
 
 
-def test_one_step_is_too_few(tmp_path: Path, preloaded: Python) -> None:
+def test_one_step_is_too_few(tmp_path: Path) -> None:
     """A single step after the warm-up says nothing; exit code 1."""
-    script = program("compared_ddp", str(tmp_path), "3", "plain")[1:]
-    finished = run_job(compared(*script, python=preloaded.words))
+    finished = run_job(compared(*program("compared_ddp", str(tmp_path), "3", "plain")))
 
     assert 1 == finished.code, finished.text
     assert "makes one step after 2 of warm-up" in finished.stderr
 
 
-def test_an_arm_that_dies_is_named(tmp_path: Path, preloaded: Python) -> None:
+def test_an_arm_that_dies_is_named(tmp_path: Path) -> None:
     """The one in which it died, with the exit code and the last lines; exit code 1, and nothing is left."""
-    script = program("compared_horovod", str(tmp_path), "dies")[1:]
-    finished = run_job(compared(*script, python=preloaded.words))
+    finished = run_job(compared(*program("compared_horovod", str(tmp_path), "dies")))
 
     assert 1 == finished.code, finished.text
     assert "the script failed under ringtune (exit code 137)" in finished.stderr

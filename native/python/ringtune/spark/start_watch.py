@@ -14,6 +14,7 @@ from ringtune.errors import ConfigError
 from .active_session import is_connect
 
 _POLL_S = 1.0
+_CANCEL_AGAIN_S = 0.1
 
 
 class _Tracker(Protocol):
@@ -82,6 +83,8 @@ class StartWatch:
         if started < self._ranks:
             self._overdue = started
             self._tracker.cancel()
+            while not self._ended.wait(_CANCEL_AGAIN_S):  # Spark forgets what came before the job
+                self._tracker.cancel()
 
 
 class _ClassicTracker:

@@ -51,6 +51,20 @@ Layout layout_of_hosts(const Layout& layout) {
   return {layout.host(), std::move(hosts)};
 }
 
+// One group of `enqueue(owner, block)` for each owner's block.
+Status run_per_owner(const NcclHierarchy::Task& task, size_t block_elements,
+                     const std::function<Status(int, std::byte*)>& enqueue) {
+  const size_t block_bytes = block_elements * element_bytes(task.across.dtype);
+  const auto enqueue_all = [&] {
+    Status status;
+    for (int owner = 0; owner < task.context.layout.smallest_local_size() && status.ok(); ++owner) {
+      status = enqueue(owner, task.buffer + static_cast<size_t>(owner) * block_bytes);
+    }
+    return status;
+  };
+  return task.local_ranks.run_group(enqueue_all, task.watch);
+}
+
 }  // namespace
 
 NcclHierarchy::~NcclHierarchy() {
@@ -79,29 +93,16 @@ Status NcclHierarchy::allreduce(const Task& task) {
 }
 
 Status NcclHierarchy::reduce_to_owners(const Task& task, size_t block_elements) const {
-  const size_t block_bytes = block_elements * element_bytes(task.across.dtype);
-  const auto reduce_all = [&] {
-    Status status;
-    for (int owner = 0; owner < task.context.layout.smallest_local_size() && status.ok(); ++owner) {
-      std::byte* const block = task.buffer + static_cast<size_t>(owner) * block_bytes;
-      status = task.local_ranks.reduce(task.inside, {block, block, block_elements}, owner, stream_);
-    }
-    return status;
-  };
-  return task.local_ranks.run_group(reduce_all, task.watch);
+  return run_per_owner(task, block_elements, [&](int owner, std::byte* block) {
+    return task.local_ranks.reduce(task.inside, {block, block, block_elements}, owner, stream_);
+  });
 }
 
 Status NcclHierarchy::collect_blocks(const Task& task, size_t block_elements) const {
   const size_t block_bytes = block_elements * element_bytes(task.across.dtype);
-  const auto broadcast_all = [&] {
-    Status status;
-    for (int owner = 0; owner < task.context.layout.smallest_local_size() && status.ok(); ++owner) {
-      std::byte* const block = task.buffer + static_cast<size_t>(owner) * block_bytes;
-      status = task.local_ranks.broadcast({block, block, block_bytes}, owner, stream_);
-    }
-    return status;
-  };
-  return task.local_ranks.run_group(broadcast_all, task.watch);
+  return run_per_owner(task, block_elements, [&](int owner, std::byte* block) {
+    return task.local_ranks.broadcast({block, block, block_bytes}, owner, stream_);
+  });
 }
 
 Status NcclHierarchy::copy_pieces(const std::byte* block, size_t bytes,

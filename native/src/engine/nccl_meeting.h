@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks tell each other before they use NCCL, and what follows from it.
+// Ranks introduce themselves before they use NCCL, and draw the same conclusion from it.
 #pragma once
 
 #include <array>

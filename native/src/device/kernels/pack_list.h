@@ -30,7 +30,7 @@ struct PackList {
   PackEntry entries[kPackEntries];
   uint32_t first_chunks[kPackEntries];  // the number of chunks before the entry's own
   uint32_t size;                        // entries, at least 1
-  // What is done to each element in this order, unless it is copied.
+  // Operations on each element, in this order, unless it is copied.
   int32_t average_of;  // divide by it if it is more than 1
   double factor;
 };

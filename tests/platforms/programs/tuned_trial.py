@@ -2,7 +2,8 @@
 """A short training job with a learning rate, as a trial of a study; prints its loss and what its tuner has done.
 
 Takes a learning rate and the seconds to train, 1 unless given. If the job has its turn at tuning, it trains until two
-configs of the search were measured, however long that takes; a job that waits for its turn ends on time.
+configs of the search were measured, however long that takes, and says so; a job that waits for its turn ends on time,
+and so does one whose turn comes in its last moment.
 """
 
 import sys
@@ -15,6 +16,7 @@ import ringtune.torch as hvd
 from ringtune.tuner import Phase, Progress
 
 STEPS_BETWEEN_LOOKS = 10
+ENOUGH_CONFIGS = 2
 
 
 class Watch(ringtune.callbacks.Callback):
@@ -36,7 +38,7 @@ class Watch(ringtune.callbacks.Callback):
         self.has_turn = True
         self.searched = progress.sample if progress.phase is Phase.SEARCH else self.searched
         if progress.phase in {Phase.ADOPTION, Phase.WATCH}:
-            self.searched = 2
+            self.searched = ENOUGH_CONFIGS
 
 
 def train(rate: float, seconds: float, watch: Watch) -> float:
@@ -55,7 +57,7 @@ def train(rate: float, seconds: float, watch: Watch) -> float:
         distributed.step()
         step += 1
         if step % STEPS_BETWEEN_LOOKS == 0:
-            is_rank_zero_done = time.monotonic() > end_s and (not watch.has_turn or watch.searched >= 2)
+            is_rank_zero_done = time.monotonic() > end_s and (not watch.has_turn or watch.searched >= ENOUGH_CONFIGS)
             is_done = torch.tensor([float(is_rank_zero_done and hvd.rank() == 0)])
             if hvd.allreduce(is_done, op=hvd.Max, name="is_done").item():
                 return float(loss.detach())
@@ -68,7 +70,7 @@ def main() -> None:
     hvd.init()
     loss = train(float(sys.argv[1]), float((*sys.argv[2:], "1")[0]), watch)
     hvd.shutdown()
-    if watch.has_turn:
+    if watch.searched >= ENOUGH_CONFIGS:
         sys.stdout.write(f"searched {watch.searched}\n")
     sys.stdout.write(f"loss={loss:.6f}\n")
 

@@ -9,8 +9,9 @@
 namespace ringtune {
 namespace {
 
-// Exceptions of a kernel or of the hardware: the context is lost with them.
-constexpr std::array<cuda::Result, 13> kStickyResults{214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999};
+// The driver is being unloaded, the context was destroyed, or a kernel or the hardware has failed and lost it.
+constexpr std::array<cuda::Result, 15> kStickyResults{
+    cuda::kDeinitialized, cuda::kEccUncorrectable, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999};
 
 template <typename Function>
 bool find(void* library, const char* name, Function& function) {

@@ -49,16 +49,18 @@ bool is_reduced_in_place(const Signature& signature) {
 
 cuda::Stream stream_of(const DeviceStream& caller) { return reinterpret_cast<cuda::Stream>(caller.stream); }
 
-Status check_capture(Device& device, const DeviceStream& caller, const std::string& name) {
+// `name` is the tensor's that is submitted; empty: a result is waited for.
+Status check_capture(Device& device, const DeviceStream& caller, std::string_view name) {
   bool is_capturing = false;
   if (Status s = device.is_capturing(stream_of(caller), is_capturing); !s.ok()) return s;
   if (!is_capturing) {
     return Status::ok_status();
   }
-  return {StatusCode::kConfigError,
-          "'" + name +
-              "' was submitted on a stream that is being captured into a CUDA graph; a graph cannot be"
-              " replayed with collectives that ranks agree on when they run: submit it outside the capture"};
+  std::string what = name.empty() ? "a collective was synchronized" : "'" + std::string(name) + "' was submitted";
+  what +=
+      " on a stream that is being captured into a CUDA graph; a graph cannot be replayed with collectives that ranks"
+      " agree on when they run: do it outside the capture";
+  return {StatusCode::kConfigError, what};
 }
 
 }  // namespace
@@ -93,17 +95,12 @@ Status DeviceStaging::lane_of(int ordinal, std::shared_ptr<DeviceLane>& lane) {
   return Status::ok_status();
 }
 
-Status DeviceStaging::open_lane(const DeviceStream& caller, const std::string& name,
-                                std::shared_ptr<DeviceLane>& lane) {
-  if (Status s = lane_of(caller.device, lane); !s.ok()) return s;
-  const Device::Scope scope(*lane->device());
-  if (!scope.status().ok()) return scope.status();
-  return check_capture(*lane->device(), caller, name);
-}
-
 Status DeviceStaging::take_in(const DeviceStream& caller, bool is_kept, Submission& submission) {
   auto staged = std::make_shared<StagedTensor>();
-  if (Status s = open_lane(caller, submission.name, staged->lane); !s.ok()) return s;
+  if (Status s = lane_of(caller.device, staged->lane); !s.ok()) return s;
+  const Device::Scope scope(*staged->lane->device());
+  if (!scope.status().ok()) return scope.status();
+  if (Status s = check_capture(*staged->lane->device(), caller, submission.name); !s.ok()) return s;
   const auto copy_in = [&](const CopyToHost& copy, const DeviceEvent* free_from) {
     return staged->lane->copy_to_host(copy, stream_of(caller), free_from, staged->copied);
   };
@@ -114,10 +111,11 @@ Status DeviceStaging::take_in(const DeviceStream& caller, bool is_kept, Submissi
 
 Status DeviceStaging::leave_on_gpu(const DeviceStream& caller, Submission& submission) {
   auto staged = std::make_shared<StagedTensor>();
-  if (Status s = open_lane(caller, submission.name, staged->lane); !s.ok()) return s;
+  if (Status s = lane_of(caller.device, staged->lane); !s.ok()) return s;
   Device& device = *staged->lane->device();
   const Device::Scope scope(device);
   if (!scope.status().ok()) return scope.status();
+  if (Status s = check_capture(device, caller, submission.name); !s.ok()) return s;
   if (Status s = device.make_event(staged->copied); !s.ok()) return s;
   if (Status s = device.record(*staged->copied, stream_of(caller)); !s.ok()) return s;
   staged->is_on_gpu = true;
@@ -131,6 +129,8 @@ Status DeviceStaging::stage(std::span<Submission> tensors, const std::function<S
       continue;
     }
     StagedTensor& staged = *tensor.staged;
+    const Device::Scope scope(*staged.lane->device());
+    if (!scope.status().ok()) return scope.status();
     const std::shared_ptr<DeviceEvent> ready = staged.copied;
     const auto copy_in = [&](const CopyToHost& copy, const DeviceEvent* free_from) {
       return staged.lane->copy_to_host_after(copy, *ready, free_from, staged.copied);
@@ -147,14 +147,12 @@ Status DeviceStaging::stage(std::span<Submission> tensors, const std::function<S
 }
 
 Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in) {
-  Device& device = *staged.lane->device();
-  const Device::Scope scope(device);
-  if (!scope.status().ok()) return scope.status();
   const Signature& signature = submission.signature;
   const size_t bytes = submission.bytes();
   const size_t output_offset = output_offset_of(submission);
   const size_t needed_bytes = std::max<size_t>(1, std::max(bytes, output_offset + submission.offered_bytes));
-  staged.block = memory_->take(submission.name, needed_bytes, is_kept && is_reduced_in_place(signature), device);
+  staged.block =
+      memory_->take(submission.name, needed_bytes, is_kept && is_reduced_in_place(signature), *staged.lane->device());
   if (staged.block == nullptr) {
     return {StatusCode::kDeviceError, "there is no host memory left for the " + std::to_string(needed_bytes) +
                                           " bytes of '" + submission.name + "', a tensor of a GPU"};
@@ -190,7 +188,9 @@ Status DeviceStaging::wait_for(const DeviceEvent& event, const DeviceStream& cal
   std::shared_ptr<DeviceLane> lane;
   if (Status s = lane_of(caller.device, lane); !s.ok()) return s;
   const Device::Scope scope(*lane->device());
-  return scope.status().ok() ? lane->device()->wait_for(event, stream_of(caller)) : scope.status();
+  if (!scope.status().ok()) return scope.status();
+  if (Status s = check_capture(*lane->device(), caller, ""); !s.ok()) return s;
+  return lane->device()->wait_for(event, stream_of(caller));
 }
 
 bool DeviceStaging::is_lost() {
@@ -245,8 +245,10 @@ void DeviceStaging::let_go(Handle handle, StagedTensor& staged) {
 }
 
 void DeviceStaging::add_draining(Handle handle, std::shared_ptr<DeviceEvent> end) {
-  drain();
   const std::lock_guard lock(draining_mutex_);
+  if (draining_.empty() || draining_.back().end != end) {  // once for all tensors of a response
+    drain();
+  }
   draining_.push_back({handle, std::move(end)});
 }
 
@@ -261,13 +263,13 @@ bool DeviceStaging::is_over(const DeviceEvent& event) {
   return look_at(event, is_complete).ok() ? is_complete : event.device().is_lost();
 }
 
-// Forgets what has ended, in the order in which it was begun; returns whether nothing is left.
-bool DeviceStaging::drain() {
-  const std::lock_guard lock(draining_mutex_);
-  while (!draining_.empty() && is_over(*draining_.front().end)) {
+// Forgets what has ended, in the order in which it was begun. Tensors of one response have one end.
+void DeviceStaging::drain() {
+  std::shared_ptr<DeviceEvent> ended;
+  while (!draining_.empty() && (draining_.front().end == ended || is_over(*draining_.front().end))) {
+    ended = std::move(draining_.front().end);
     draining_.pop_front();
   }
-  return draining_.empty();
 }
 
 bool DeviceStaging::is_drained(Handle handle) {
@@ -308,7 +310,10 @@ void DeviceStaging::close() {
     }
   }
   lanes_.clear();
-  drain();
+  {
+    const std::lock_guard draining(draining_mutex_);
+    drain();
+  }
   if (!has_ended) {
     [[maybe_unused]] StagingMemory* left_to_the_gpu = memory_.release();
   }

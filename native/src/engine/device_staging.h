@@ -92,16 +92,15 @@ class DeviceStaging {
   };
 
   Status lane_of(int ordinal, std::shared_ptr<DeviceLane>& lane);
-  // Opens the lane of a stream from which tensors can be taken.
-  Status open_lane(const DeviceStream& caller, const std::string& name, std::shared_ptr<DeviceLane>& lane);
   // Begins a copy to the host, after another use of the memory there, where there is one.
   using CopyIn = std::function<Status(const CopyToHost& copy, const DeviceEvent* free_from)>;
-  // Lets the submission, which names memory of the GPU, name host memory that its input is copied to.
+  // Lets the submission, which names memory of the GPU, name host memory that its input is copied to. The GPU's context
+  // is current.
   Status move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in);
   Status copy_back_to(DeviceLane& lane, std::span<Submission> tensors);
   static Status look_at(const DeviceEvent& event, bool& is_complete);
   static bool is_over(const DeviceEvent& event);
-  bool drain();
+  void drain();
   bool is_idle();
 
   const std::string library_;

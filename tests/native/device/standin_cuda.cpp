@@ -79,7 +79,11 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
 }
 
 int cuCtxPushCurrent_v2(void* context) {
-  BEGIN("cuCtxPushCurrent", false)
+  const int result = machine().begin("cuCtxPushCurrent", false);
+  is_refused = result != kSuccess;
+  if (is_refused) {
+    return result;
+  }
   pushed.push_back(static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1);
   machine().pushed_.fetch_add(1);
   return kSuccess;
@@ -97,7 +101,11 @@ int cuCtxPopCurrent_v2(void** context) {
 }
 
 int cuThreadExchangeStreamCaptureMode(int* mode) {
-  BEGIN("cuThreadExchangeStreamCaptureMode")
+  const int result = machine().begin("cuThreadExchangeStreamCaptureMode");
+  is_refused = result != kSuccess;
+  if (is_refused) {
+    return result;
+  }
   std::swap(*mode, capture_mode);
   return kSuccess;
 }
@@ -122,6 +130,10 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   {
     const std::lock_guard lock(machine().mutex_);
     moment = static_cast<Event*>(event)->moment;
+  }
+  if (machine().stream_of(stream)->is_capturing.load() != 0) {
+    machine().add_violation();  // the user's capture is spoiled
+    return kCaptureIsolation;
   }
   if (moment != nullptr) {
     machine().stream_of(stream)->add([moment] { machine().wait_for(*moment); });

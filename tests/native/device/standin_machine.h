@@ -37,8 +37,10 @@ inline constexpr int kLastSticky = 719;
 inline constexpr int kHasMemoryPools = 115;
 inline constexpr int kNotPermitted = 800;
 inline constexpr int kNotSupported = 801;
+inline constexpr int kCaptureIsolation = 905;
 
 inline thread_local std::vector<int> pushed;  // devices
+inline thread_local bool is_refused = false;  // the last attempt to push a context, or to set the mode, has failed
 inline thread_local int capture_mode = 0;
 inline thread_local bool is_in_host_function = false;
 
@@ -147,7 +149,7 @@ class Machine {
       return result;
     }
     if (needs_context && pushed.empty()) {
-      violations_.fetch_add(1);
+      violations_.fetch_add(is_refused ? 0 : 1);  // a clean-up has no other way
       return kInvalidContext;
     }
     return kSuccess;

@@ -94,6 +94,7 @@ class DeviceFailuresTest : public testing::StandinTest {
   }
 
   void expect_error_or_result(const char* function, int nth, int result, GpuOperations operations) {
+    SCOPED_TRACE(std::string(function) + " call " + std::to_string(nth));
     reset({1, static_cast<uint64_t>(nth), 50, 1, 1, 1});
     standin_fail(function, nth, result);
     std::array<Status, 2> ends;

@@ -40,6 +40,7 @@ Status NcclCommunicators::split(const NcclPart& part, const Watch& watch,
   if (communicator != nullptr) {
     return Status::ok_status();
   }
+  if (Status s = drain_(watch); !s.ok()) return s;
   auto made = std::make_unique<NcclCommunicator>(library_);
   if (Status s = made->split_off(*world_, part, watch); !s.ok()) return s;
   communicator = std::move(made);

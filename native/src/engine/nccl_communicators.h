@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A world's communicators on this rank's GPU: one of all ranks, and parts of it that share its memory.
 //
-// All ranks ask for the same one at the same time, so each is made at its first use. One stream uses them in turn.
+// All ranks ask for the same one at the same time, so each is made at its first use. One stream uses them in turn. The
+// first one that is aborted ends the kernels of all.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -16,8 +18,11 @@ class NcclCommunicators {
  public:
   using Watch = NcclCommunicator::Watch;
 
-  NcclCommunicators(std::shared_ptr<const NcclLibrary> library, const Layout& layout)
-      : library_(std::move(library)), layout_(layout) {}
+  // Returns when nothing is under way on the GPU that the communicators were told.
+  using Drain = std::function<Status(const Watch& watch)>;
+
+  NcclCommunicators(std::shared_ptr<const NcclLibrary> library, const Layout& layout, Drain drain)
+      : library_(std::move(library)), layout_(layout), drain_(std::move(drain)) {}
 
   // Below: in a scope of the device.
 
@@ -39,6 +44,7 @@ class NcclCommunicators {
 
   const std::shared_ptr<const NcclLibrary> library_;
   const Layout& layout_;
+  const Drain drain_;
   std::unique_ptr<NcclCommunicator> world_;
   std::unique_ptr<NcclCommunicator> host_;
   std::map<int, std::unique_ptr<NcclCommunicator>> limited_;  // keys: their thread blocks

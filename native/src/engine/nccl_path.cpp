@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "device/kernel_check.h"
+#include "engine/device_wait.h"
 #include "engine/nccl_reducescatter.h"
 #include "engine/nccl_rows.h"
 #include "transport/first_failure.h"
@@ -123,7 +124,9 @@ Status NcclPath::open(CollectiveContext& host) {
   const Device::Scope scope(*device_);
   if (!scope.status().ok()) return scope.status();
   if (Status s = device_->make_stream(stream_); !s.ok()) return s;
-  communicators_ = std::make_unique<NcclCommunicators>(library_, layout_);
+  communicators_ = std::make_unique<NcclCommunicators>(library_, layout_, [this](const NcclCommunicator::Watch& watch) {
+    return in_flight_.empty() ? Status::ok_status() : await_event(*in_flight_.back(), watch);
+  });
   if (Status s = communicators_->open(host, patience("to meet in NCCL")); !s.ok()) {
     return explain({s.code(), s.message() + "; RINGTUNE_GPU_OPERATIONS=host does without NCCL"});
   }
@@ -141,23 +144,31 @@ Status NcclPath::run(std::span<Submission> tensors, size_t chunk_bytes, Collecti
     if (Status s = prepare(tensor, chunk_bytes, host); !s.ok()) return s;
   }
   std::shared_ptr<DeviceEvent> end;
+  if (Status s = device_->make_event(end); !s.ok()) return s;
   if (Status s = enqueue_all(tensors, chunk_bytes, host, end); !s.ok()) {
     const Status explained = explain(s);
     communicators_->abort();  // before anybody hears of it: kernels must not touch what callers let go of
     if (device_->record(*end, stream_).ok()) {
-      allreduce_->set_end(end);
+      set_end(tensors, end);
     }
     return explained;
   }
   count(tensors.front().signature.kind);
+  set_end(tensors, end);
   for (Submission& tensor : tensors) {
     tensor.done = end;
-    set_rows_filled(tensor);
     staging_.add_draining(tensor.handle, end);
   }
   moved_ns_ = in_flight_.empty() ? now_ns() : moved_ns_;
   in_flight_.push_back(std::move(end));
   return Status::ok_status();
+}
+
+void NcclPath::set_end(std::span<const Submission> tensors, const std::shared_ptr<DeviceEvent>& end) {
+  allreduce_->set_end(end);
+  for (const Submission& tensor : tensors) {
+    set_rows_filled(tensor, end);
+  }
 }
 
 void NcclPath::count(OpKind kind) {
@@ -189,11 +200,9 @@ Status NcclPath::stage(std::span<Submission> tensors) {
 }
 
 Status NcclPath::enqueue_all(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host,
-                             std::shared_ptr<DeviceEvent>& end) {
-  if (Status s = device_->make_event(end); !s.ok()) return s;
+                             const std::shared_ptr<DeviceEvent>& end) {
   if (tensors.front().signature.kind == OpKind::kAllreduce) {
     if (Status s = allreduce(tensors, chunk_bytes, host); !s.ok()) return s;
-    allreduce_->set_end(end);
   } else {
     const NcclCommunicator::Watch watch = patience("for NCCL to begin with '" + tensors.front().name + "'");
     NcclCommunicator* communicator = nullptr;

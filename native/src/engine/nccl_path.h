@@ -83,7 +83,9 @@ class NcclPath {
   Status allreduce(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host);
   // All that is left to do on the stream, and the event after it.
   Status enqueue_all(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host,
-                     std::shared_ptr<DeviceEvent>& end);
+                     const std::shared_ptr<DeviceEvent>& end);
+  // The tensors and the engine's own buffers are in use until then.
+  void set_end(std::span<const Submission> tensors, const std::shared_ptr<DeviceEvent>& end);
   NcclCommunicator::Watch patience(const std::string& what);
   // A peer's death is what NCCL sees last.
   Status explain(const Status& seen) const;

@@ -112,9 +112,9 @@ Status enqueue_rows(const Submission& tensor, int rank, NcclCommunicator& commun
   return bytes_of(*tensor.result) == 0 ? Status::ok_status() : allgather(tensor, rank, communicator, stream);
 }
 
-void set_rows_filled(const Submission& tensor) {
+void set_rows_filled(const Submission& tensor, const std::shared_ptr<DeviceEvent>& filled) {
   if (tensor.result != nullptr && tensor.result->on_device != nullptr) {
-    tensor.result->on_device->set_filled(tensor.done);
+    tensor.result->on_device->set_filled(filled);
   }
 }
 

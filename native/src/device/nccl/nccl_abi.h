@@ -11,8 +11,13 @@
 //   cgaClusterSize, minCTAs, maxCTAs, netName: 2.17, splitShare: 2.18). A short structure of an older version is
 //   therefore legal in newer libraries.
 // - A split makes a communicator of those ranks of another one that name the same color, in the order of their keys.
-//   All ranks of the other one take part, and find it busy until the new one's handle is there. With splitShare the
-//   two share buffers and connections; they must not be used at the same time.
+//   All ranks of the other one take part, and find it busy until the new one's handle is there, which a thread of
+//   NCCL's writes, also where the split fails: an abort of the other one waits for that thread. If the *other one* was
+//   made with splitShare, the two share buffers, connections and the flag that aborts kernels; they must not be used at
+//   the same time. Nothing may be under way on the other one during the split.
+// - ncclCommAbort frees memory of the GPU, and so waits for all kernels there, also for those of communicators with a
+//   flag of their own.
+// - Before 2.22 the thread that ends a group must join NCCL's thread, by a call such as ncclCommCount.
 // - The unique id, 128 bytes, travels by value.
 // - cudaStream_t is the driver's CUstream.
 #pragma once
@@ -57,7 +62,7 @@ struct NcclConfig {
   int min_ctas = kNcclUndefined;
   int max_ctas = kNcclUndefined;
   const char* net_name = nullptr;
-  int split_share = kNcclUndefined;
+  int split_share = 1;
 };
 static_assert(sizeof(NcclConfig) == 48);
 
@@ -78,6 +83,7 @@ struct NcclFunctions {
   int (*finalize)(NcclHandle communicator);
   int (*destroy)(NcclHandle communicator);
   int (*abort)(NcclHandle communicator);
+  int (*count)(NcclHandle communicator, int* ranks);
   int (*group_start)();
   int (*group_end)();
   int (*allreduce)(const void* input, void* output, size_t count, int type, int op, NcclHandle communicator,
@@ -96,10 +102,27 @@ struct NcclFunctions {
 };
 
 inline constexpr const char* kNcclSymbols[] = {
-    "ncclGetVersion", "ncclGetUniqueId",       "ncclGetErrorString", "ncclGetLastError", "ncclCommInitRankConfig",
-    "ncclCommSplit",  "ncclCommGetAsyncError", "ncclCommFinalize",   "ncclCommDestroy",  "ncclCommAbort",
-    "ncclGroupStart", "ncclGroupEnd",          "ncclAllReduce",      "ncclReduce",       "ncclReduceScatter",
-    "ncclBroadcast",  "ncclAllGather",         "ncclSend",           "ncclRecv",         "ncclRedOpCreatePreMulSum",
+    "ncclGetVersion",
+    "ncclGetUniqueId",
+    "ncclGetErrorString",
+    "ncclGetLastError",
+    "ncclCommInitRankConfig",
+    "ncclCommSplit",
+    "ncclCommGetAsyncError",
+    "ncclCommFinalize",
+    "ncclCommDestroy",
+    "ncclCommAbort",
+    "ncclCommCount",
+    "ncclGroupStart",
+    "ncclGroupEnd",
+    "ncclAllReduce",
+    "ncclReduce",
+    "ncclReduceScatter",
+    "ncclBroadcast",
+    "ncclAllGather",
+    "ncclSend",
+    "ncclRecv",
+    "ncclRedOpCreatePreMulSum",
 };
 static_assert(sizeof(NcclFunctions) == sizeof(kNcclSymbols));
 

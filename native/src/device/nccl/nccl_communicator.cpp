@@ -13,8 +13,9 @@
 namespace ringtune {
 namespace {
 
-// Most answers come at once; a communicator that is being made takes half a second.
-constexpr int64_t kSpinNs = kNsPerMs / 20;
+// Most answers come at once, or once NCCL's thread has begun; a communicator that is being made takes half a second.
+constexpr int64_t kSpinNs = kNsPerMs / 4;
+constexpr int64_t kFirstNapNs = kNsPerMs / 20;
 // Type of what is moved and not computed with.
 constexpr int kBytes = static_cast<int>(NcclType::kUInt8);
 constexpr int64_t kMaxNapNs = kNsPerMs;
@@ -46,14 +47,17 @@ Status NcclCommunicator::begin(const NcclUniqueId& id, int rank, int world_size)
 
 Status NcclCommunicator::split_off(NcclCommunicator& whole, const NcclPart& part, const Watch& watch) {
   NcclConfig config;
-  config.split_share = 1;
   if (part.max_ctas > 0) {
     config.min_ctas = 1;
     config.max_ctas = part.max_ctas;
   }
   const int result = library_->functions().split(whole.handle_, part.color, part.key, &handle_, &config);
   if (Status s = whole.check(result, "ncclCommSplit"); !s.ok()) return s;
-  if (Status s = whole.settle(watch); !s.ok()) return s;
+  if (Status s = whole.settle(watch); !s.ok()) {
+    whole.abort();  // first: until then NCCL's thread may write this handle
+    abort();
+    return s;
+  }
   if (handle_ == nullptr) {
     return {StatusCode::kDeviceError, "ncclCommSplit gave no communicator"};
   }
@@ -61,6 +65,12 @@ Status NcclCommunicator::split_off(NcclCommunicator& whole, const NcclPart& part
 }
 
 Status NcclCommunicator::settle(const Watch& watch) {
+  if (Status s = await_idle(watch); !s.ok()) return s;
+  int ranks = 0;
+  return check(library_->functions().count(handle_, &ranks), "ncclCommCount");
+}
+
+Status NcclCommunicator::await_idle(const Watch& watch) {
   const int64_t start_ns = now_ns();
   int64_t nap_ns = 0;
   while (true) {
@@ -76,7 +86,7 @@ Status NcclCommunicator::settle(const Watch& watch) {
       std::this_thread::yield();
       continue;
     }
-    nap_ns = std::min(kMaxNapNs, std::max(kSpinNs, 2 * nap_ns));
+    nap_ns = std::min(kMaxNapNs, std::max(kFirstNapNs, 2 * nap_ns));
     std::this_thread::sleep_for(std::chrono::nanoseconds(nap_ns));
   }
 }
@@ -161,7 +171,7 @@ Status NcclCommunicator::close(const Watch& watch) {
   }
   Status status = check(library_->functions().finalize(handle_), "ncclCommFinalize");
   if (status.ok()) {
-    status = settle(watch);
+    status = await_idle(watch);
   }
   if (status.ok()) {
     status =

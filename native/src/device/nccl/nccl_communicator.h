@@ -45,8 +45,9 @@ class NcclCommunicator {
 
   // Meets the other ranks; the caller settles.
   Status begin(const NcclUniqueId& id, int rank, int world_size);
-  // Becomes a part of another communicator, all of whose ranks do the same, and shares its memory: the two are used in
-  // turn. Ready on return.
+  // Becomes a part of another communicator, on which nothing is under way and all of whose ranks do the same, and
+  // shares its memory: the two are used in turn, and an abort of one ends the kernels of both. Ready on return; where
+  // the ranks do not meet, the whole is aborted.
   Status split_off(NcclCommunicator& whole, const NcclPart& part, const Watch& watch);
   // Waits until NCCL has taken over what it was told. An error of the watch leaves the communicator to be aborted.
   Status settle(const Watch& watch);
@@ -82,6 +83,8 @@ class NcclCommunicator {
 
  private:
   Status check(int result, const char* function);
+  // Waits until NCCL is not busy with the communicator.
+  Status await_idle(const Watch& watch);
   // The operation's number for NCCL.
   Status number_of(const NcclReduction& reduction, int& op);
 

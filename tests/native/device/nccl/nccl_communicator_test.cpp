@@ -244,6 +244,23 @@ TEST(NcclCommunicator, APartHasTheRanksOfOneColorInTheOrderOfTheirKeys) {
   standin_nccl_delay(0);
 }
 
+TEST(NcclCommunicator, AnAbortOfAPartEndsAlsoWhatHangsOnTheWhole) {
+  std::latch both_through(2);
+  run_ranks(2, [&both_through](Rank rank) {
+    NcclCommunicator part(load_library());
+    ASSERT_TRUE(part.split_off(rank.communicator, {0, rank.rank, 0}, patience()).ok());
+    if (rank.rank == 0) {
+      std::vector<float> values(7, 1);
+      const auto sum = [&] { return rank.communicator.allreduce(kSum, in_place(values), rank.stream.handle()); };
+      ASSERT_TRUE(rank.communicator.run_group(sum, patience()).ok());
+      part.abort();
+      rank.stream.synchronize();
+      EXPECT_EQ(std::vector<float>(7, 1), values);
+    }
+    both_through.arrive_and_wait();
+  });
+}
+
 TEST(NcclCommunicator, ASplitThatFailsOrHangsIsAnError) {
   run_ranks(2, [](Rank rank) {
     NcclCommunicator part(load_library());
@@ -263,7 +280,7 @@ TEST(NcclCommunicator, ASplitThatFailsOrHangsIsAnError) {
         return ++looks < 10 ? Status::ok_status() : Status(StatusCode::kPeerLostError, "rank 1 died");
       });
       EXPECT_EQ(StatusCode::kPeerLostError, status.code());
-      rank.communicator.abort();
+      EXPECT_FALSE(part.is_open() || rank.communicator.is_open());
     }
     both_through.arrive_and_wait();
   });

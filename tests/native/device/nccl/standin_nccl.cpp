@@ -18,7 +18,6 @@ using namespace ringtune;
 
 extern "C" {
 int ncclGetUniqueId(NcclUniqueId* id);
-int ncclCommInitRankConfig(Communicator** result, int world_size, NcclUniqueId id, int rank, const NcclConfig* config);
 }
 
 namespace {
@@ -45,6 +44,29 @@ void join_meeting(Communicator* communicator) {
     communicator->state.store(code);
   }
   --communicator->in_flight;
+}
+
+// A rank comes to the meeting of a communicator, which another one may be the whole of.
+int begin_meeting(Communicator** result, int world_size, const NcclUniqueId& id, int rank, const Communicator* whole) {
+  Meeting* meeting = map_meeting(id.bytes);
+  if (meeting == nullptr) {
+    return kSystemError;
+  }
+  auto* communicator = new Communicator;
+  communicator->meeting = meeting;
+  communicator->path = id.bytes;
+  communicator->rank = rank;
+  communicator->world_size = world_size;
+  if (whole != nullptr) {
+    communicator->family = whole->family;
+    communicator->is_aborted = whole->is_shared ? whole->is_aborted : communicator->is_aborted;
+  }
+  meeting->pids[rank].store(getpid());
+  ++library().communicators;
+  ++communicator->in_flight;
+  std::thread(join_meeting, communicator).detach();
+  *result = communicator;
+  return kNcclInProgress;
 }
 
 // A rank's place in a part of a communicator.
@@ -89,9 +111,13 @@ void split(Communicator* whole, Bid own, Communicator** result, int max_ctas) {
   NcclUniqueId id;
   int code = kNcclRemoteError;
   if (place && meet_part(*whole, *place, id)) {
-    const NcclConfig config;
-    code = ncclCommInitRankConfig(result, place->ranks, id, place->rank, &config);
+    code = begin_meeting(result, place->ranks, id, place->rank, whole);
     (*result)->max_ctas = max_ctas == kNcclUndefined ? 0 : max_ctas;
+  } else {
+    delay();
+    *result = new Communicator;  // of a split that has failed, too
+    (*result)->state.store(kNcclRemoteError);
+    ++library().communicators;
   }
   whole->state.store(code == kNcclInProgress ? kNcclSuccess : kNcclRemoteError);
   --whole->in_flight;
@@ -101,8 +127,10 @@ void leave(Communicator* communicator) {
   while (communicator->in_flight.load() != 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  communicator->meeting->has_left[communicator->rank].store(true);
-  munmap(communicator->meeting, sizeof(Meeting));
+  if (communicator->meeting != nullptr) {
+    communicator->meeting->has_left[communicator->rank].store(true);
+    munmap(communicator->meeting, sizeof(Meeting));
+  }
   --library().communicators;
   delete communicator;
 }
@@ -159,31 +187,21 @@ int ncclCommInitRankConfig(Communicator** result, int world_size, NcclUniqueId i
   if (const int code = injected("ncclCommInitRankConfig"); code != 0) {
     return code;
   }
-  Meeting* meeting = map_meeting(id.bytes);
-  if (meeting == nullptr) {
-    return kSystemError;
+  const int code = begin_meeting(result, world_size, id, rank, nullptr);
+  if (code == kNcclInProgress) {
+    (*result)->is_shared = config->split_share == 1;
   }
-  auto* communicator = new Communicator;
-  communicator->meeting = meeting;
-  communicator->path = id.bytes;
-  communicator->rank = rank;
-  communicator->world_size = world_size;
-  meeting->pids[rank].store(getpid());
-  ++library().communicators;
-  ++communicator->in_flight;
-  std::thread(join_meeting, communicator).detach();
-  *result = communicator;
-  return kNcclInProgress;
+  return code;
 }
 
 int ncclCommSplit(Communicator* whole, int color, int key, Communicator** part, const NcclConfig* config) {
-  if (config->magic != 0xcafebeef || config->blocking != 0 || config->split_share != 1) {
+  if (config->magic != 0xcafebeef || config->blocking != 0) {
     return kInvalidArgument;
   }
   if (const int code = injected("ncclCommSplit"); code != 0) {
     return code;
   }
-  if (whole->state.load() == kNcclInProgress) {
+  if (whole->state.load() == kNcclInProgress || whole->family->kernels.load() != 0) {
     return kInvalidArgument;
   }
   whole->state.store(kNcclInProgress);
@@ -203,7 +221,7 @@ int ncclCommFinalize(Communicator* communicator) {
     communicator->state.store(kNcclInProgress);
     ++communicator->in_flight;
     std::thread([communicator] {
-      while (communicator->in_flight.load() > 1 && !communicator->is_aborted.load()) {
+      while (communicator->in_flight.load() > 1 && !communicator->is_aborted->load()) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
       communicator->state.store(kNcclSuccess);
@@ -219,9 +237,19 @@ int ncclCommDestroy(Communicator* communicator) {
 }
 
 int ncclCommAbort(Communicator* communicator) {
-  communicator->is_aborted.store(true);
+  communicator->is_aborted->store(true);
+  while (communicator->family->kernels.load() != 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
   leave(communicator);
   return injected("ncclCommAbort");
+}
+
+int ncclCommCount(Communicator* communicator, int* ranks) {
+  *ranks = communicator->world_size;
+  std::thread::id own = std::this_thread::get_id();
+  communicator->ended_by.compare_exchange_strong(own, {});
+  return injected("ncclCommCount");
 }
 
 int ncclGroupStart() {

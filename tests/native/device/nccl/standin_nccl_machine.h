@@ -98,6 +98,11 @@ inline void delay() {
   std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
 
+// A communicator and those that were split off from it, on one GPU.
+struct Family {
+  std::atomic<int> kernels{0};  // under way; an abort waits for all of them, for it frees memory of the GPU
+};
+
 struct NcclOpaque {
   Meeting* meeting = nullptr;
   std::string path;
@@ -105,7 +110,10 @@ struct NcclOpaque {
   int world_size = 0;
   int max_ctas = 0;
   std::atomic<int> state{kNcclInProgress};
-  std::atomic<bool> is_aborted{false};
+  bool is_shared = false;  // with those that are split off
+  std::shared_ptr<std::atomic<bool>> is_aborted = std::make_shared<std::atomic<bool>>(false);  // their flag, then
+  std::shared_ptr<Family> family = std::make_shared<Family>();
+  std::atomic<std::thread::id> ended_by{};  // the thread that has ended a group, and not joined NCCL's thread since
   const int losses_before = library().losses.load();
   std::atomic<int> in_flight{0};  // operations and threads that use the communicator
   std::vector<std::pair<NcclType, double>> own_ops;
@@ -118,7 +126,7 @@ struct NcclOpaque {
 
   // False once this rank is aborted. A lost peer is told, and waited for all the same, as a kernel does.
   bool wait_a_little_for(int peer) {
-    if (is_aborted.load()) {
+    if (is_aborted->load()) {
       return false;
     }
     if (is_alone_forever(peer)) {
@@ -282,6 +290,7 @@ inline void run_on_stream(void* data) {
     run(first);
   }
   --library().kernels;
+  --first.communicator->family->kernels;
   --first.communicator->in_flight;
 }
 
@@ -306,6 +315,7 @@ inline void enqueue(const std::vector<Operation>& operations, Communicator* comm
   delay();
   for (std::vector<Operation>& kernel : kernels_of(operations)) {
     ++library().kernels;
+    ++communicator->family->kernels;
     ++communicator->in_flight;
     const NcclStream stream = kernel.front().stream;
     standin_work(stream, run_on_stream, new std::vector<Operation>(std::move(kernel)), 0);
@@ -322,6 +332,7 @@ inline int end_group() {
   }
   Communicator* communicator = operations.front().communicator;
   communicator->state.store(kNcclInProgress);
+  communicator->ended_by.store(std::this_thread::get_id());
   ++communicator->in_flight;
   std::thread(enqueue, std::move(operations), communicator).detach();
   return kNcclInProgress;
@@ -331,7 +342,9 @@ inline int add(const char* function, const Operation& operation) {
   if (const int code = injected(function); code != 0) {
     return code;
   }
-  if (operation.communicator->state.load() == kNcclInProgress) {
+  const std::thread::id ended_by = operation.communicator->ended_by.load();
+  const bool is_joined = ended_by == std::thread::id() || ended_by == std::this_thread::get_id();
+  if (operation.communicator->state.load() == kNcclInProgress || !is_joined) {
     return kInvalidArgument;  // the caller has not settled
   }
   library().last_ctas.store(operation.communicator->max_ctas);

@@ -9,7 +9,7 @@ import torch
 
 from tests.gpu.checks import Bench, Check, main
 
-FAMILIES = ("parameters", "gradients", "states", "models")
+FAMILIES = ("parameters", "gradients", "assigned", "states", "models")
 
 
 def on_the_device(loop: Callable[[], None], bench: Bench) -> None:

@@ -20,6 +20,7 @@ from .parameter_names import NamedParameter, positional_names
 from .same_parameters import check_same_parameters, difference_of_parameters
 from .step_ends import mark_step_end, note_gradient
 from .step_notes import StepNote, StepNotes
+from .untraced import untraced
 from .wrapped_optimizer import WrappedOptimizer, counted_by_schedulers
 
 _ADASUM = Reduction(Adasum)
@@ -61,6 +62,7 @@ class AdasumMixin(WrappedOptimizer):
         raise ConfigError("skip_synchronize() is not possible with op=Adasum; call step() alone")
 
     @counted_by_schedulers
+    @untraced
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Step alone, combine the differences by Adasum, and mark the end of the step for the tuner.
 

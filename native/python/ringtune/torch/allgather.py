@@ -13,6 +13,7 @@ from ringtune.submissions import NO_GROUP, Group, Operand, Reduction, start_allg
 from .allreduce import Allreduce
 from .autograd import Tensors, apply
 from .buffers import check_movable, rows_of, tensor_of
+from .untraced import untraced
 
 
 class Allgather:
@@ -70,6 +71,7 @@ class Allgather:
         )
 
 
+@untraced
 def allgather_async(
     tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
@@ -92,6 +94,7 @@ def allgather_async(
     return Allgather("allgather", name, process_set).start([_with_rows(check_movable("allgather", tensor))])[0]
 
 
+@untraced
 def allgather(
     tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
@@ -100,6 +103,7 @@ def allgather(
     return result
 
 
+@untraced
 def grouped_allgather_async(
     tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
@@ -112,6 +116,7 @@ def grouped_allgather_async(
     return HandleGroup(Allgather("grouped_allgather", name, process_set, is_grouped=True).start(rows), list)
 
 
+@untraced
 def grouped_allgather(
     tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[torch.Tensor]:

@@ -31,6 +31,7 @@ from ringtune.submissions import (
 from .autograd import Tensors, apply
 from .buffers import Buffer, buffer_of, check_tensor, check_writable, copy_into, dtype_number, mark_changed
 from .compression import Compression, CompressorClass
+from .untraced import untraced
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def into(tensor: torch.Tensor, buffer: Buffer) -> Finish:
     return finish
 
 
+@untraced
 def allreduce_async(  # noqa: PLR0917  (Horovod's signature)
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -144,6 +146,7 @@ def allreduce_async(  # noqa: PLR0917  (Horovod's signature)
     return Allreduce("allreduce", name, reduction, process_set).start([tensor], in_place=False)[0]
 
 
+@untraced
 def allreduce(  # noqa: PLR0917  (Horovod's signature)
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -172,6 +175,7 @@ def allreduce(  # noqa: PLR0917  (Horovod's signature)
     return compression.decompress(result, context)
 
 
+@untraced
 def allreduce_async_(  # noqa: PLR0917  (Horovod's signature)
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -186,6 +190,7 @@ def allreduce_async_(  # noqa: PLR0917  (Horovod's signature)
     return Allreduce("allreduce", name, reduction, process_set).start([tensor], in_place=True)[0]
 
 
+@untraced
 def allreduce_(  # noqa: PLR0917  (Horovod's signature)
     tensor: torch.Tensor,
     average: bool | None = None,
@@ -201,6 +206,7 @@ def allreduce_(  # noqa: PLR0917  (Horovod's signature)
     return result
 
 
+@untraced
 def grouped_allreduce_async(  # noqa: PLR0917  (Horovod's signature)
     tensors: Sequence[torch.Tensor],
     average: bool | None = None,
@@ -233,6 +239,7 @@ def grouped_allreduce_async(  # noqa: PLR0917  (Horovod's signature)
     return HandleGroup(collective.start(tensors, in_place=False), list)
 
 
+@untraced
 def grouped_allreduce(  # noqa: PLR0917  (Horovod's signature)
     tensors: Sequence[torch.Tensor],
     average: bool | None = None,
@@ -253,6 +260,7 @@ def grouped_allreduce(  # noqa: PLR0917  (Horovod's signature)
     return [compression.decompress(result, context) for result, (_, context) in zip(results, pairs, strict=True)]
 
 
+@untraced
 def grouped_allreduce_async_(  # noqa: PLR0917  (Horovod's signature)
     tensors: Sequence[torch.Tensor],
     average: bool | None = None,
@@ -268,6 +276,7 @@ def grouped_allreduce_async_(  # noqa: PLR0917  (Horovod's signature)
     return HandleGroup(collective.start(tensors, in_place=True), list)
 
 
+@untraced
 def grouped_allreduce_(  # noqa: PLR0917  (Horovod's signature)
     tensors: Sequence[torch.Tensor],
     average: bool | None = None,

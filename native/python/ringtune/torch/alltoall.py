@@ -12,6 +12,7 @@ from ringtune.submissions import check_splits, start_alltoall, world_of
 
 from .autograd import Tensors, apply
 from .buffers import check_movable, rows_of, tensor_of
+from .untraced import untraced
 
 Splits = Sequence[int] | torch.Tensor
 
@@ -74,6 +75,7 @@ class _WithSplits(Handle):
         return self._handle.wait(), self._collective.received_splits
 
 
+@untraced
 def alltoall_async(
     tensor: torch.Tensor,
     splits: Splits | None = None,
@@ -100,6 +102,7 @@ def alltoall_async(
     return _WithSplits(collective, collective.start(tensor))
 
 
+@untraced
 def alltoall(
     tensor: torch.Tensor,
     splits: Splits | None = None,

@@ -12,6 +12,7 @@ from ringtune.submissions import Reduction, start_broadcast, world_of
 from .allreduce import Allreduce, into
 from .autograd import Tensors, apply
 from .buffers import buffer_of, check_movable, check_writable, copy_of
+from .untraced import untraced
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Broadcast:
         return (average if world.rank == self.process_set.rank_of(self.root_rank) else torch.zeros_like(average),)
 
 
+@untraced
 def broadcast_async_(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
@@ -64,6 +66,7 @@ def broadcast_async_(
     return Broadcast(root_rank, name, process_set).start(tensor)
 
 
+@untraced
 def broadcast_(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
@@ -72,6 +75,7 @@ def broadcast_(
     return result
 
 
+@untraced
 def broadcast_async(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
@@ -79,6 +83,7 @@ def broadcast_async(
     return Broadcast(root_rank, name, process_set).start(copy_of(check_movable("broadcast", tensor)))
 
 
+@untraced
 def broadcast(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:

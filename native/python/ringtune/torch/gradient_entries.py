@@ -27,6 +27,7 @@ class GradientEntry:
         gradient: The tensor that is in flight, or that is being accumulated.
         version: The version of `gradient` when it was submitted: every write that torch knows of raises it.
         pointer: The memory of `gradient` when it was submitted; 0 where it is sparse.
+        known: The gradient that `note` has seen, and its version then; None where there was none.
         passes: Backward passes that were accumulated in `gradient`.
         is_sparse: Whether the last gradient was sparse.
         others: Reducers of other optimizers that train the parameter too; then it is submitted by `synchronize` alone.
@@ -41,6 +42,7 @@ class GradientEntry:
         "home",
         "hook",
         "is_sparse",
+        "known",
         "label",
         "name",
         "others",
@@ -60,6 +62,7 @@ class GradientEntry:
         self.gradient: torch.Tensor | None = None
         self.version = 0
         self.pointer = 0
+        self.known: tuple[weakref.ref[torch.Tensor], int] | None = None
         self.passes = 0
         self.is_sparse = False
         self.others: list[weakref.ref[Any]] = []
@@ -78,6 +81,23 @@ class GradientEntry:
             or gradient is not self.gradient
             or gradient._version != self.version
             or (self.pointer != 0 and gradient.data_ptr() != self.pointer)
+        )
+
+    def note(self) -> None:
+        """Remember the gradient that there is, without keeping it alive."""
+        gradient = self.parameter.grad
+        self.known = None if gradient is None else (weakref.ref(gradient), gradient._version)
+
+    def is_replaced(self) -> bool:
+        """Return whether the parameter has another gradient than the one that was noted."""
+        gradient = self.parameter.grad
+        return gradient is not None and (self.known is None or self.known[0]() is not gradient)
+
+    def is_changed(self) -> bool:
+        """Return whether the gradient was replaced, or written to, since it was noted."""
+        gradient = self.parameter.grad
+        return self.is_replaced() or (
+            gradient is not None and self.known is not None and gradient._version != self.known[1]
         )
 
     def track(self, gradient: torch.Tensor, handle: Handle) -> None:

@@ -64,7 +64,12 @@ class GradientTransport:
         return self._start_otherwise(world, entry, gradient)
 
     def _start_dense(self, world: World, entry: GradientEntry, tensor: torch.Tensor, finish: Finish | None) -> Handle:
-        """Reduce a dense tensor in place."""
+        """Reduce a dense tensor in place; sums of complex numbers are those of their parts."""
+        if tensor.is_complex():
+            complex_memory = tensor.resolve_conj()
+            if complex_memory is not tensor:
+                finish = _copying(tensor, complex_memory, finish)
+            tensor = torch.view_as_real(complex_memory)
         check_tensor(entry.name, tensor)
         buffer = buffer_of(tensor)
         operand = buffer.operand()

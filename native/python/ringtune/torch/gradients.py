@@ -10,7 +10,7 @@ alone needs a lock. What is submitted acts on the stream that is current where t
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -62,6 +62,11 @@ class GradientReducer:
         self._notes = StepNotes(f"{self._name}.note", len(self._entries), plan.reduction)
 
     @property
+    def entries(self) -> Collection[GradientEntry]:
+        """The parameters, in the optimizer's order."""
+        return self._entries.values()
+
+    @property
     def is_in_flight(self) -> bool:
         """True if gradients were submitted, in the world that there is, and not yet waited for."""
         return bool(self._in_flight) and self._process_set.included() is True and self._process_set.world is self._world
@@ -92,8 +97,7 @@ class GradientReducer:
         ids = [id(parameter) for group in param_groups for parameter in group["params"]]
         if ids != list(self._entries) and list(dict.fromkeys(ids)) != list(self._entries):
             self._follow(param_groups)
-        if self._unhooked:
-            self._hook_trained()
+        self._hook_trained()
 
     def lacks(self, param_groups: ParameterGroups) -> str | None:
         """Return the name of a parameter that has a gradient and was not there when gradients were combined."""

@@ -20,6 +20,7 @@ from .gradient_transport import GradientPlan
 from .gradients import GradientReducer
 from .parameter_names import Groups, NamedParameter, groups_of, named_parameters_of
 from .step_ends import mark_step_end
+from .untraced import untraced
 from .wrapped_optimizer import WrappedOptimizer, counted_by_schedulers, wrapped
 
 Closure = Callable[[], Any]
@@ -118,6 +119,7 @@ class DistributedMixin(WrappedOptimizer):
         self._should_synchronize = True
         self._was_synchronized = False
 
+    @untraced
     def synchronize(self) -> None:
         """Wait until all gradients are combined.
 
@@ -125,7 +127,7 @@ class DistributedMixin(WrappedOptimizer):
             ConfigError: If a gradient was changed in flight, or ranks have different parameters; on every rank.
             EngineError: If a gradient cannot be combined.
         """
-        if self._reducer.is_combined:
+        if self._reducer.is_combined and not self._has_replaced():
             warnings.warn(
                 "optimizer.synchronize() called twice without a backward pass between; the gradients are combined "
                 "already and stay as they are.",
@@ -133,6 +135,7 @@ class DistributedMixin(WrappedOptimizer):
             )
             return
         self._combine()
+        self._note_gradients()
         self._was_synchronized = True
 
     @contextmanager
@@ -151,6 +154,7 @@ class DistributedMixin(WrappedOptimizer):
         self._reducer.passes_per_step = passes
 
     @counted_by_schedulers
+    @untraced
     def step(self, closure: Closure | None = None) -> Any:
         """Combine the gradients, step, and mark the end of the step for the tuner.
 
@@ -178,6 +182,7 @@ class DistributedMixin(WrappedOptimizer):
         mark_step_end(world)
         return result
 
+    @untraced
     def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: FBT002  (torch's signature)
         """Reset the gradients and the backward passes that were accumulated.
 
@@ -190,6 +195,7 @@ class DistributedMixin(WrappedOptimizer):
         inner: Any = super()
         inner.zero_grad(set_to_none=set_to_none)
 
+    @untraced
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load the optimizer's state, and forget the backward passes that were accumulated.
 
@@ -210,6 +216,7 @@ class DistributedMixin(WrappedOptimizer):
         """Combine the gradients before a `GradScaler` looks for infinities, so that all ranks skip and scale alike."""
         if self._process_set.included() is not False:
             self._before_step(is_for_scaler=True)
+            self._note_gradients()
 
     def _start_over(self) -> None:
         if self._reducer.is_in_flight:
@@ -220,10 +227,20 @@ class DistributedMixin(WrappedOptimizer):
     def _combine(self) -> None:
         self._reducer.synchronize(self.param_groups)
 
+    def _note_gradients(self) -> None:
+        for entry in self._reducer.entries:
+            entry.note()
+
+    def _has_replaced(self) -> bool:
+        """Return whether gradients were assigned since they were noted, as those of `torch.func` are: no hook hears."""
+        return any(entry.is_replaced() for entry in self._reducer.entries)
+
     def _before_step(self, *, is_for_scaler: bool = False) -> None:
         """Combine the gradients unless they are; refuse to step with gradients of this rank alone."""
         reducer = self._reducer
-        if not reducer.is_combined:
+        # Between its two steps a scaler asks once: gradients assigned since then are those of the next step.
+        is_next = is_for_scaler and not self._was_synchronized and self._has_replaced()
+        if is_next or not reducer.is_combined:
             if not self._should_synchronize and _has_gradients(self.param_groups):
                 raise ConfigError(
                     "step() was called in skip_synchronize() while gradients are not combined; call synchronize() "
@@ -248,9 +265,15 @@ class DistributedMixin(WrappedOptimizer):
 
     def _averaged(self, closure: Closure) -> Closure:
         def averaged_closure() -> Any:
+            reducer = self._reducer
+            was_combined = reducer.is_combined
+            reducer.is_combined = False
+            self._note_gradients()
             with torch.enable_grad():
                 loss = closure()
-            if not self._reducer.is_combined:
+            if was_combined and not reducer.is_in_flight and not any(entry.is_changed() for entry in reducer.entries):
+                reducer.is_combined = True  # the closure has computed the loss alone
+            if not reducer.is_combined:
                 self._combine()
             return _average_loss(loss, self._process_set)
 

@@ -32,6 +32,7 @@ from .allgather import Allgather
 from .autograd import Tensors, apply
 from .buffers import check_tensor, dtype_number, operand_of, rows_of
 from .compression import Compression, CompressorClass
+from .untraced import untraced
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Reducescatter:
         return source, operand_of(target), lambda _: target
 
 
+@untraced
 def reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
     tensor: torch.Tensor,
     name: str | None = None,
@@ -117,6 +119,7 @@ def reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
     return Reducescatter("reducescatter", name, reduction, process_set).start([tensor])[0]
 
 
+@untraced
 def reducescatter(  # noqa: PLR0917  (Horovod's signature)
     tensor: torch.Tensor,
     name: str | None = None,
@@ -133,6 +136,7 @@ def reducescatter(  # noqa: PLR0917  (Horovod's signature)
     return compression.decompress(result, context)
 
 
+@untraced
 def grouped_reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
     tensors: Sequence[torch.Tensor],
     name: str | None = None,
@@ -151,6 +155,7 @@ def grouped_reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
     return HandleGroup(collective.start(tensors), list)
 
 
+@untraced
 def grouped_reducescatter(  # noqa: PLR0917  (Horovod's signature)
     tensors: Sequence[torch.Tensor],
     name: str | None = None,

@@ -12,6 +12,7 @@ from ringtune.submissions import Sum, world_of
 
 from .allgather import allgather
 from .allreduce import allreduce
+from .untraced import untraced
 
 
 class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  (the base of torch's three)
@@ -34,6 +35,7 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  (th
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
         self._part = None if process_set is global_process_set else process_set  # so that a saved model has no engine
 
+    @untraced
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002  (torch's name)
         """Normalize a batch of shape (rows, channels, ...).
 

@@ -100,7 +100,7 @@ inline void delay() {
 
 // A communicator and those that were split off from it, on one GPU.
 struct Family {
-  std::atomic<int> kernels{0};  // under way; an abort waits for all of them, for it frees memory of the GPU
+  std::atomic<int> kernels{0};  // those under way: an abort waits for all, for it frees memory of the GPU
 };
 
 struct NcclOpaque {
@@ -110,8 +110,8 @@ struct NcclOpaque {
   int world_size = 0;
   int max_ctas = 0;
   std::atomic<int> state{kNcclInProgress};
-  bool is_shared = false;  // with those that are split off
-  std::shared_ptr<std::atomic<bool>> is_aborted = std::make_shared<std::atomic<bool>>(false);  // their flag, then
+  bool is_shared = false;  // parts that are split off have the flag below, too
+  std::shared_ptr<std::atomic<bool>> is_aborted = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<Family> family = std::make_shared<Family>();
   std::atomic<std::thread::id> ended_by{};  // the thread that has ended a group, and not joined NCCL's thread since
   const int losses_before = library().losses.load();

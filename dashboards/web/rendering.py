@@ -55,6 +55,7 @@ class Templates:
         }
         self._environment.globals |= {
             "asset": assets.url,
+            "baseline_of": wording.baseline_of,
             "ids_of_styles": assets.ids_of_styles,
             "finding_of": wording.finding_of,
             "hardware_of": wording.hardware_of,

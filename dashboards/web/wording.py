@@ -35,10 +35,8 @@ STATES: Mapping[State, str] = MappingProxyType(
         "lost": "crashed or lost",
     }
 )
-PRIOR = (
-    "The config to start with is a prior: no gain is promised. It counts as confirmed when paired tests of two "
-    "independent reporters adopted it; until then a job with AUTOTUNE=1 tests it first."
-)
+PRIOR = "{reason}; no gain is promised: a job with AUTOTUNE=1 tests the config before it adopts it."
+"""Detail of a study whose best config is a prior; the reason is the recommendation's own."""
 STANDS: Mapping[StandName, str] = MappingProxyType(
     {
         "kept": "tested it and kept the default",
@@ -98,7 +96,8 @@ def finding_of(study: ListedStudy) -> Finding:
 
 def _finding_without_a_gain(study: ListedStudy, decided: str) -> Finding:
     if study.best is not None:
-        return Finding("prior", "prior", decided or UNDECIDED_YET, PRIOR)
+        reason = study.best.reason[:1].upper() + study.best.reason[1:]
+        return Finding("prior", "prior", decided or UNDECIDED_YET, PRIOR.format(reason=reason))
     others = verdicts(study.states, UNDECIDED)
     if study.states.get("keeping_default") and not study.states.get("adopted"):
         return Finding("none", "keeping default", decided, "Nothing that was measured was shown to be faster.")
@@ -109,6 +108,11 @@ def verdicts(states: Mapping[State, int], which: Sequence[State]) -> str:
     """Return how many jobs are in each of some states: "1 job adopted a config, 2 jobs keep the default"."""
     counts = [(states.get(state, 0), *DOING[state]) for state in which]
     return ", ".join(f"{counted(count, 'job')} {one if count == 1 else many}" for count, one, many in counts if count)
+
+
+def baseline_of(study: ListedStudy) -> str:
+    """Return the word for the baseline of a study's best config: "default", or "baseline" for one that jobs chose."""
+    return "default" if study.best is None or study.best.is_over_default else "baseline"
 
 
 def speedup(evidence: Evidence) -> str:

@@ -20,9 +20,9 @@ from ringtune.service.store.summary_rows import ConfigSummary, JobSummary
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.space.parameters import default_config
 
-from .evidence import MIN_REPORTERS, mean_log_step
+from .evidence import mean_log_step
 from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine, not_measured
-from .shown_evidence import counted, counted_reporters, evidence_of
+from .shown_evidence import evidence_of, reason_of
 from .spaces import ENGINE_TARGET
 from .standings import engine_default
 from .studies import MAX_HOSTS, digest_of
@@ -95,22 +95,8 @@ def _exact(row: ConfigSummary, now_unix_s: float, asked: ComparisonKey) -> Recom
         evidence=evidence_of(row, now_unix_s - row.newest_unix_s),
         key=asked.to_model(),
         distance=0.0,
-        reason=_reason(row),
+        reason=reason_of(row),
     )
-
-
-def _reason(row: ConfigSummary) -> str:
-    by = counted_reporters(row)
-    if row.is_confirmed:
-        return f"confirmed: adopted in paired tests of {by}"
-    if not row.adopted:
-        return "prior: windows on this key were faster than those of the baseline beside them, and nobody tested it"
-    if not row.is_over_default:
-        return f"prior: adopted in paired tests of {by}, over another baseline than the default"
-    if row.is_supported:
-        return f"prior: adopted in paired tests of {by}, as another config was: the one that came first is named"
-    opposed = f", and {counted(row.opposed, 'reporter')} found no gain" if row.opposed else ""
-    return f"prior: adopted in paired tests of {by}{opposed}; confirmed takes {MIN_REPORTERS} that agree"
 
 
 def _nearest(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Recommendation | None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evidence of a config as it is shown: a gain only where it is confirmed, and who stands behind it."""
+"""Evidence of a config as it is shown: a gain only where it is confirmed, who stands behind it, and in words why."""
 
 from ringtune.rest_models import Evidence
 from ringtune.service.store.summary_rows import ConfigSummary
 
-from .evidence import CI_LEVEL
+from .evidence import CI_LEVEL, MIN_REPORTERS
 
 
 def evidence_of(row: ConfigSummary, age_s: float, *, is_here: bool = True) -> Evidence:
@@ -32,7 +32,23 @@ def evidence_of(row: ConfigSummary, age_s: float, *, is_here: bool = True) -> Ev
     )
 
 
-def counted_reporters(row: ConfigSummary) -> str:
+def reason_of(row: ConfigSummary) -> str:
+    """Return in words why a config is confirmed, or a prior."""
+    by = _counted_reporters(row)
+    if row.is_confirmed:
+        return f"confirmed: adopted in paired tests of {by}"
+    if not row.adopted:
+        return "prior: windows on this key were faster than those of the baseline beside them, and nobody tested it"
+    if not row.is_over_default:
+        over = "over another baseline than the default"
+        return f"prior: adopted in paired tests of {by}, {over}; a gain is confirmed over the default alone"
+    if row.is_supported:
+        return f"prior: adopted in paired tests of {by}, as another config was: the one that came first is named"
+    opposed = f", and {counted(row.opposed, 'reporter')} found no gain" if row.opposed else ""
+    return f"prior: adopted in paired tests of {by}{opposed}; confirmed takes {MIN_REPORTERS} that agree"
+
+
+def _counted_reporters(row: ConfigSummary) -> str:
     """Return in words how many reporters adopted a config, and in what sense they are independent."""
     count, trusted = row.adopted, row.trusted_jobs
     if not trusted:

@@ -13,7 +13,7 @@ from ringtune.tuner import Config
 
 from .jobs import StudyJob, jobs_of
 from .reporters import OF_JOB, is_trusted_job
-from .shown_evidence import evidence_of
+from .shown_evidence import evidence_of, reason_of
 
 MAX_JOBS = 200
 MAX_CONFIGS = 500
@@ -52,13 +52,25 @@ class ReporterStand:
 
 @dataclass(frozen=True)
 class BestConfig:
-    """A config, what all reporters together say of it, and what each says where that was asked for."""
+    """A config and the verdict on it.
+
+    Attributes:
+        config: The config.
+        evidence: The evidence of all reporters together.
+        is_confirmed: Whether it is confirmed.
+        is_promising: Whether a job may start with it.
+        stands: The stand of each reporter, where they were asked for.
+        reason: Grounds on which it is confirmed, or a prior, as recommendations give them.
+        is_over_default: Whether its speed-up is over the target's default, not over a baseline that jobs were given.
+    """
 
     config: Config
     evidence: Evidence
     is_confirmed: bool
     is_promising: bool
     stands: tuple[ReporterStand, ...] = ()
+    reason: str = ""
+    is_over_default: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,15 @@ def verdicts_of(connection: Connection, study_id: str) -> StudyVerdicts:
 def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = ()) -> BestConfig:
     """Return the config of a row."""
     evidence, config = evidence_of(row, row.age_s), Config(row.config_values)
-    return BestConfig(config, evidence, row.is_confirmed, row.is_promising, tuple(stands))
+    return BestConfig(
+        config=config,
+        evidence=evidence,
+        is_confirmed=row.is_confirmed,
+        is_promising=row.is_promising,
+        stands=tuple(stands),
+        reason=reason_of(row),
+        is_over_default=row.is_over_default,
+    )
 
 
 def _stand(row: NamedReporter, names: Mapping[str, str]) -> ReporterStand:

@@ -150,9 +150,31 @@ def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path:
 
         text = client.get(f"/studies/{study_id}").text
 
+    assert "Step under the default" in text
     row = re.search("<tr class=.changed.>.*fusion_bytes.*", text)
     assert row is not None
     assert ["64 MiB", "8 MiB"] == re.findall(r"<td><bdi>(.*?)</bdi></td>", row[0])
+
+
+def test_a_gain_over_another_baseline_is_told_as_one(tmp_path: Path) -> None:
+    """Two jobs that adopt over a baseline of their own confirm nothing; the page gives the reason, and no default."""
+    poor, better = (default_config().replace({"fusion_bytes": kib << 10}) for kib in (64, 8192))
+    test = {"speedup": 0.1, "ci_low": 0.05, "ci_high": 0.15, "pairs": 8, "ci_level": 0.9}
+    with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
+        study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
+        for job_id in UUIDS[:2]:
+            told = [
+                result_body(job_id, config=poor.to_json(), phase="baseline"),
+                result_body(job_id, config=better.to_json(), phase="adoption", adoption=test),
+            ]
+            results = [{**body, "trial_id": str(uuid.uuid4())} for body in told]
+            assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code
+
+        text = client.get(f"/studies/{study_id}").text
+
+    assert "over another baseline than the default" in text
+    assert "Step under the baseline" in text
+    assert ["Step, baseline"] == sorted(set(re.findall("Step, [a-z]+", text)))
 
 
 def test_pages_of_hardware_leave_nothing_out(tmp_path: Path) -> None:

@@ -7,7 +7,13 @@ from ringtune.service.domain.values import ComparisonKey
 from ringtune.tuner import default_config
 
 EVIDENCE = Evidence(trials=9, jobs=2, speedup=0.125, ci_low=0.05, ci_high=0.2, age_s=3.0)
-BEST = BestConfig(default_config(), EVIDENCE, is_confirmed=True, is_promising=True)
+BEST = BestConfig(
+    default_config(),
+    EVIDENCE,
+    is_confirmed=True,
+    is_promising=True,
+    reason="confirmed: adopted in paired tests of 2 tokens",
+)
 STUDY = ListedStudy(
     study_id="0" * 32,
     key=ComparisonKey("a" * 64, "b" * 64, (2, 4)),

@@ -10,7 +10,8 @@ from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import ListedStudy, ReporterStand
 from tests.unit.dashboards.web.studies import BEST, STUDY
 
-UNCONFIRMED = replace(STUDY, best=replace(BEST, is_confirmed=False))
+REASON = "prior: adopted in paired tests of 2 tokens, over another baseline than the default"
+UNCONFIRMED = replace(STUDY, best=replace(BEST, is_confirmed=False, reason=REASON, is_over_default=False))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,14 @@ def test_a_study_s_finding_is_its_jobs_verdicts(study: ListedStudy, kind: str, h
     assert (kind, headline) == (finding.kind, finding.headline)
     assert words in finding.detail
     assert kind == "confirmed" or "%" not in finding.headline + finding.detail
+
+
+def test_a_prior_gives_the_recommendation_s_own_reason() -> None:
+    """A study whose jobs agree over another baseline says so; its times are under that baseline."""
+    finding = wording.finding_of(UNCONFIRMED)
+
+    assert finding.detail.startswith("Prior: adopted in paired tests of 2 tokens, over another baseline")
+    assert ["default", "baseline"] == [wording.baseline_of(study) for study in (STUDY, UNCONFIRMED)]
 
 
 STAND = ReporterStand("ci", "a" * 16, None, 2, 1, 0, "adopted", 0.1, 0.05, 0.15)

@@ -3,9 +3,10 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 
 from .space.config import Config
 
@@ -31,6 +32,19 @@ class VoidReason(str, Enum):
     INVALID_SCORE = "invalid_score"
     LAUNCH_FAILED = "launch_failed"
     MEMORY_LIMIT = "memory_limit"
+
+
+_WORDS: Mapping[VoidReason, str] = MappingProxyType(
+    {
+        VoidReason.PAUSE: "a step took many times the usual time",
+        VoidReason.TENSOR_SET_CHANGED: "steps had other gradients than those before them",
+        VoidReason.MIXED_EPOCHS: "the config changed within a window",
+        VoidReason.NO_GRADIENTS: "steps combined no gradient",
+        VoidReason.INVALID_SCORE: "a score was not a number above zero",
+        VoidReason.LAUNCH_FAILED: "a launch failed",
+        VoidReason.MEMORY_LIMIT: "the memory limit was exceeded",
+    }
+)
 
 
 class Phase(str, Enum):
@@ -179,5 +193,7 @@ class Trial:
 
 
 def reason_of(sample: Sample) -> str:
-    """Return the reason why a window is void."""
-    return "unknown" if sample.reason is None else sample.reason.value
+    """Return the reason why a window is void, for people."""
+    if sample.reason is None:
+        return "unknown"
+    return f"{_WORDS[sample.reason]} ({sample.reason.value})"

@@ -28,6 +28,7 @@ from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .rendezvous.address import bound_address
 from .settings import SECRET_NAMES, Settings, find_notes
 from .standard_streams import occupy_standard_streams
+from .step_rounds import StepRounds
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter
 _FALLBACK_LIMIT_S = 10.0  # for a rank whose settings cannot be read, so that it can still tell the others
@@ -61,6 +62,7 @@ class World:
         handles: Objects that asynchronous operations of this rank must keep alive.
         gradient_set: The gradients that a step submits.
         step_ends: Steps that each GPU has still to pass, as the front end that marks them keeps them.
+        step_rounds: Optimizers that have stepped since the last training step ended.
     """
 
     engine: _engine.Engine
@@ -75,6 +77,7 @@ class World:
     handles: HandleTable = field(default_factory=HandleTable)
     gradient_set: GradientSet = field(default_factory=GradientSet)
     step_ends: dict[int, Any] = field(default_factory=dict)
+    step_rounds: StepRounds = field(default_factory=StepRounds)
 
     @property
     def rank(self) -> int:

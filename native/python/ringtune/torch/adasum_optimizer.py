@@ -18,7 +18,7 @@ from .buffers import buffer_of, check_tensor
 from .compression import CompressorClass
 from .parameter_names import NamedParameter, positional_names
 from .same_parameters import check_same_parameters, difference_of_parameters
-from .step_ends import mark_step_end, note_gradient
+from .step_ends import mark_optimizer_step, note_gradient
 from .step_notes import StepNote, StepNotes
 from .untraced import untraced
 from .wrapped_optimizer import WrappedOptimizer, counted_by_schedulers
@@ -91,7 +91,7 @@ class AdasumMixin(WrappedOptimizer):
             if index not in absent
         )
         wait_for_all(handles)
-        mark_step_end(world)
+        mark_optimizer_step(world, self)
         return result
 
     def before_unscaling(self) -> None:

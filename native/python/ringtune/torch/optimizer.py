@@ -19,7 +19,7 @@ from .compression import Compression, CompressorClass
 from .gradient_transport import GradientPlan
 from .gradients import GradientReducer
 from .parameter_names import Groups, NamedParameter, groups_of, named_parameters_of
-from .step_ends import mark_step_end
+from .step_ends import mark_optimizer_step
 from .untraced import untraced
 from .wrapped_optimizer import WrappedOptimizer, counted_by_schedulers, wrapped
 
@@ -179,7 +179,7 @@ class DistributedMixin(WrappedOptimizer):
             self._before_step()
             result = inner.step()
         self._was_synchronized = self._reducer.is_combined = False
-        mark_step_end(world)
+        mark_optimizer_step(world, self)
         return result
 
     @untraced

@@ -45,6 +45,12 @@ def mark_step() -> None:
     mark_step_end(world_of(global_process_set))
 
 
+def mark_optimizer_step(world: World, optimizer: object) -> None:
+    """Mark the end of an optimizer's step, which is that of a training step once all others have stepped, too."""
+    if world.step_rounds.ends_step(optimizer):
+        mark_step_end(world)
+
+
 def mark_step_end(world: World) -> None:
     """Mark the end of a step for the tuner. The thread that trains calls it once a step."""
     gpu = world.gradient_set.gpu

@@ -89,7 +89,10 @@ def test_without_gradients_the_run_ends_and_says_so() -> None:
 
     result = tune(target).result
 
-    assert "keeping default: none of 30 windows was valid while warming up: no_gradients" == result.verdict
+    assert (
+        "keeping default: none of 30 windows was valid while warming up: steps combined no gradient (no_gradients)"
+        == (result.verdict)
+    )
     assert default_config() == result.config
 
 
@@ -99,7 +102,9 @@ def test_a_baseline_that_is_always_void_ends_the_run() -> None:
 
     result = tune(target, settings=RunSettings(warmup_steps=0)).result
 
-    assert "keeping default: no window of the baseline was valid: pause" == result.verdict
+    assert "keeping default: no window of the baseline was valid: a step took many times the usual time (pause)" == (
+        result.verdict
+    )
 
 
 class PausesFirst(SyntheticTarget):

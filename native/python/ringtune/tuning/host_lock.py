@@ -75,7 +75,7 @@ class HostLock:
         """Return the name of the job that holds the lock, for people, with its process id if that is known."""
         pid, _, _ = _holder(self._path).partition(" ")
         if pid == str(os.getpid()):
-            return "another model of this job"
+            return "another model of this job, whose tuner was not closed,"
         return f"{ANOTHER_JOB} (pid {pid})" if pid.isdecimal() else ANOTHER_JOB
 
     def _is_of_this_job(self) -> bool:

@@ -90,7 +90,7 @@ def test_two_models_of_one_process_take_turns(path: Path) -> None:
     first, second = HostLock(path, no_warning), HostLock(path, no_warning)
 
     assert (True, False) == (first.try_take(), second.try_take())
-    assert "another model of this job" == second.holder()
+    assert "another model of this job, whose tuner was not closed," == second.holder()
 
 
 def test_a_file_that_was_removed_is_made_anew(path: Path) -> None:

@@ -11,7 +11,7 @@
          |- OutsideSearchSpace    422  a config or space that is not legal; nothing was stored
          |- Unauthenticated       401  no token, or not a valid one
          |- Forbidden             403  the token lacks the scope
-         |- UnknownHost           421  the Host header names another machine
+         |- UnknownHost           421  the Host or Origin header names another machine
          |- BodyTooLarge          413  counted on the stream
          |- RateLimited           429  has `retry_after_s`
          |- QuotaExceeded         429  has `retry_after_s`; nothing was stored
@@ -93,9 +93,9 @@ class Forbidden(ServiceError):
 
 
 class UnknownHost(ServiceError):
-    """The Host header names another machine."""
+    """The Host or Origin header names another machine."""
 
-    code, status, title = "unknown_host", 421, "The Host header is not this service's"
+    code, status, title = "unknown_host", 421, "The Host or Origin header is not this service's"
 
 
 class BodyTooLarge(ServiceError):

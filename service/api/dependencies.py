@@ -22,6 +22,7 @@ from .admission import Admission
 from .listeners import Listeners
 from .metrics import Metrics
 from .recommendation_cache import RecommendationCache
+from .refusals import UnsupportedMediaTypeError
 from .request_ids import IdSource
 from .strict_json import strict_value
 
@@ -136,6 +137,17 @@ class _StrictRequest(Request):
         return await to_thread.run_sync(strict_value, body, limiter=state.reading_threads)
 
 
+JSON_TYPE = "application/json"
+
+
+def require_json(request: Request) -> None:
+    """Raise UnsupportedMediaTypeError unless the request's body is declared as JSON."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != JSON_TYPE:
+        given = f"of the type {media_type[:100]!r}" if media_type else "of no type"
+        raise UnsupportedMediaTypeError(f"the body is {given}; send JSON with the header Content-Type: {JSON_TYPE}")
+
+
 class JsonRoute(APIRoute):
     """A route that reads its body strictly."""
 
@@ -144,7 +156,10 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_strictly(request: Request) -> Response:
-            return await handle(_StrictRequest(request.scope, request.receive))
+            strict = _StrictRequest(request.scope, request.receive)
+            if self.body_field is not None and await strict.body():
+                require_json(strict)
+            return await handle(strict)
 
         return handle_strictly
 

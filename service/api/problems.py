@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -24,7 +25,7 @@ MAX_DETAIL = 2000
 OTHER_AGES: Mapping[str, str] = {"extra_forbidden": "newer", "missing": "older"}
 """Age of the client's version, by the kind of a field's error: unknown here, or missing."""
 BY_STATUS: Mapping[int, tuple[type[ServiceError], str]] = {
-    400: (UnreadableBodyError, "the body is not JSON, or nested too deeply; send UTF-8 JSON"),
+    400: (UnreadableBodyError, "the body cannot be read; send UTF-8 JSON"),
     404: (RouteNotFound, "{method} {path} leads nowhere; /openapi.json lists the calls"),
     405: (MethodNotAllowedError, "{path} does not know {method}; /openapi.json lists the calls"),
 }
@@ -77,22 +78,42 @@ async def _service_error(request: Request, error: Exception) -> Response:
 async def _validation_error(request: Request, error: Exception) -> Response:
     """Name the fields; what was sent is not repeated, for it may be large or secret."""
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
+    found = _without_alternatives(error.errors())
     fields = [
         {"location": ".".join(str(part) for part in item["loc"])[:200], "message": str(item["msg"])[:500]}
         for item in found[:MAX_FIELD_ERRORS]
     ]
     first = fields[0] if fields else {"location": "request", "message": "not valid"}
-    detail = f"{len(found)} field(s) are not as /openapi.json says; the first: {first['location']}: {first['message']}"
+    counted = "1 field is" if len(found) == 1 else f"{len(found)} fields are"
+    detail = f"{counted} not as /openapi.json says; the first: {first['location']}: {first['message']}"
     ages = {OTHER_AGES[item["type"]] for item in found if item["type"] in OTHER_AGES}
     if ages:
         detail += f"; this service is ringtune {version('ringtune')}: is the client {' or '.join(sorted(ages))}?"
     return problem_response(MalformedRequestError(detail), request_id_of(request.scope), fields=fields)
 
 
+def _without_alternatives(errors: Sequence[Any]) -> list[Any]:
+    """Return one error per value of an optional field: Pydantic has two, and names the alternative in the location.
+
+    Args:
+        errors: Pydantic's own errors.
+    """
+    optional = {tuple(item["loc"][:-1]) for item in errors if item["type"] == "none_required"}
+    return [
+        {**item, "loc": item["loc"][:-1]} if tuple(item["loc"][:-1]) in optional else item
+        for item in errors
+        if item["type"] != "none_required"
+    ]
+
+
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Answer what the framework refuses: unknown routes and methods, bodies that are no JSON."""
+    """Answer what the framework refuses: unknown routes and methods, bodies that are no JSON.
+
+    The framework wraps errors of our own that are raised while it reads a body; their words are more exact.
+    """
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, ServiceError):
+        return problem_response(error.__cause__, request_id_of(request.scope))
     kind, words = BY_STATUS.get(error.status_code, (UnreadableBodyError, str(error.detail)))
     detail = words.format(method=request.method, path=request.url.path[:200])
     return problem_response(kind(detail), request_id_of(request.scope), headers=error.headers)

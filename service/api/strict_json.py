@@ -64,7 +64,9 @@ def _read(text: str | bytes) -> tuple[Any, str | None]:
     try:
         _NAMES.decode(text if isinstance(text, str) else text.decode())
         return from_json(text, allow_inf_nan=False), None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return None, "it is nested too deeply"
+    except ValueError as error:
         return None, str(error)
 
 

@@ -14,15 +14,13 @@ from ringtune import rest_models
 from ringtune.rest_models.fields import MAX_RECORDS
 from ringtune.rest_models.runs import LogRecord
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
-from ringtune.service.api.dependencies import StateDep
-from ringtune.service.api.refusals import UnsupportedMediaTypeError
+from ringtune.service.api.dependencies import JSON_TYPE, StateDep, require_json
 from ringtune.service.api.strict_json import JsonStream
 from ringtune.service.domain.run_logs import collect_runs
 from ringtune.service.domain.service import Service
 
 router = APIRouter(tags=["runs"])
-MEDIA_TYPE = "application/json"
-LOG = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/TuningLog"}}}
+LOG = {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/TuningLog"}}}
 RECORD: TypeAdapter[dict[str, Any]] = TypeAdapter(LogRecord, config={"strict": True})
 RECORDS = "records"
 
@@ -35,9 +33,7 @@ RECORDS = "records"
 )
 async def take_log(request: Request, state: StateDep, token_id: TokenDep) -> rest_models.StoredRuns:
     """Store the runs of a tuning log. The same log again, or one that has grown, stores only what is new."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != MEDIA_TYPE:
-        raise UnsupportedMediaTypeError(f"the body is {media_type[:100]!r}; send JSON as {MEDIA_TYPE}")
+    require_json(request)
     body = await request.body()
     stored = await state.work_on(body, partial(read_and_store, body, state.service, token_id))
     return rest_models.StoredRuns(runs=list(stored))

@@ -16,6 +16,8 @@ from tests.contract.service.requests import STUDY_BODY, UUIDS
 
 JSON = {"content-type": "application/json"}
 STUDIES = "/v1/studies"
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+RESULT = f"/v1/studies/{'0' * 32}/trials/{UUIDS[0]}/result"
 DEEP = b"[" * 10_000
 SECRET_MESSAGE = "password=hunter2"
 
@@ -45,7 +47,10 @@ CASES: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", STUDIES, {"content": b'{"key": NaN}', "headers": JSON}, 400, "unreadable_body"),
     ("POST", STUDIES, {"content": b"\xff\xfe", "headers": JSON}, 400, "unreadable_body"),
     ("POST", STUDIES, {"content": DEEP, "headers": JSON}, 400, "unreadable_body"),
-    ("POST", STUDIES, {"content": b"{}", "headers": {"content-type": "text/plain"}}, 422, "malformed_request"),
+    ("POST", STUDIES, {"content": b"{}", "headers": {"content-type": "text/plain"}}, 415, "unsupported_media_type"),
+    ("POST", STUDIES, {"content": b"{}"}, 415, "unsupported_media_type"),
+    ("PUT", RESULT, {"content": b"{}", "headers": FORM}, 415, "unsupported_media_type"),
+    ("POST", STUDIES, {"headers": FORM}, 422, "malformed_request"),
     ("POST", STUDIES, {"json": {**STUDY_BODY, "surprise": 1}}, 422, "malformed_request"),
     ("POST", STUDIES, {"json": {**STUDY_BODY, "model_name": "a\x00b"}}, 422, "malformed_request"),
     ("POST", STUDIES, {"content": b"x" * (2 << 20), "headers": JSON}, 413, "body_too_large"),
@@ -73,6 +78,31 @@ def test_an_error_is_a_problem(
     assert reply.headers["x-request-id"] == problem["request_id"] != ""
     assert SECRET_MESSAGE not in reply.text
     assert ("allow" in reply.headers) == (status == 405)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"job_id": 1, "job_id": 2}', "the name 'job_id' occurs twice"),
+        (b'{"steps": 1e999}', "the number 1e999 is too large"),
+        (DEEP, "nested too deeply"),
+        (b'{"steps": ' + b" " * (20 << 10) + b"NaN}", "line 1"),
+    ],
+)
+def test_an_unreadable_body_is_told_where_it_is_wrong(body: bytes, words: str, client: TestClient) -> None:
+    """The reader's own words are in the answer, for small bodies and for those that a thread reads."""
+    reply = client.put(RESULT, content=body, headers=JSON)
+
+    assert (400, "unreadable_body") == (reply.status_code, reply.json()["code"])
+    assert words in reply.json()["detail"]
+
+
+def test_a_wrong_optional_field_is_one_error_under_its_own_name(client: TestClient) -> None:
+    """The alternative of no value is not told as a second error, and no name of a type is in a location."""
+    problem = client.get(f"{STUDIES}?model=&hardware=x").json()
+
+    assert ["query.model", "query.hardware"] == [field["location"] for field in problem["errors"]]
+    assert problem["detail"].startswith("2 fields are not as /openapi.json says; the first: query.model: ")
 
 
 def test_what_was_sent_is_not_repeated(client: TestClient) -> None:

@@ -20,6 +20,15 @@ from .kubernetes_links import service_links
 from .variables import BOOTSTRAP_NAMES, PLUGIN_NAMES, SERVICE_PREFIX, job_variables, knob_variable
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
+TUNER_NAMES = (
+    "AUTOTUNE_LOG",
+    "AUTOTUNE_MAX_SAMPLES",
+    "AUTOTUNE_MAX_STEPS",
+    "AUTOTUNE_MAX_SECONDS",
+    "AUTOTUNE_WARMUP_STEPS",
+    "AUTOTUNE_STEPS_PER_SAMPLE",
+)
+"""Variables that ask for tuning, and do nothing without `AUTOTUNE=1`."""
 DECIDED_BY_LAYOUT = "decided by the layout"
 
 
@@ -189,7 +198,17 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
         environ: The environment, valid for `Settings.from_environment`.
         algorithms: Names in the engine's allreduce registry, without `auto`.
     """
-    return (*horovod_names.translate(environ).notes, *find_slips(environ, algorithms))
+    return (*horovod_names.translate(environ).notes, *find_slips(environ, algorithms), *_notes_of_no_tuner(environ))
+
+
+def _notes_of_no_tuner(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return one sentence for the tuner's variables that are set while nobody has said whether the tuner runs."""
+    translation = horovod_names.translate(environ)
+    if "AUTOTUNE" in environ or "AUTOTUNE" in translation.values:
+        return ()
+    names = [translation.origins.get(name, name) for name in TUNER_NAMES if name in {*environ, *translation.values}]
+    verb = "is" if len(names) == 1 else "are"
+    return (f"{' and '.join(names)} {verb} set, but AUTOTUNE is not 1: nothing is tuned",) if names else ()
 
 
 def find_slips(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> tuple[str, ...]:

@@ -145,6 +145,23 @@ def test_what_acts_is_not_noted(variable: str, value: str) -> None:
     assert () == find_notes({variable: value})
 
 
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({"AUTOTUNE_LOG": "x.jsonl"}, "AUTOTUNE_LOG is"),
+        ({"HOROVOD_AUTOTUNE_LOG": "foo.csv"}, "HOROVOD_AUTOTUNE_LOG is"),
+        ({"AUTOTUNE_MAX_STEPS": "300", "AUTOTUNE_LOG": "x.jsonl"}, "AUTOTUNE_LOG and AUTOTUNE_MAX_STEPS are"),
+    ],
+)
+def test_variables_of_a_tuner_that_is_not_on_are_noted(environ: dict[str, str], named: str) -> None:
+    """A log or a budget without AUTOTUNE=1 gives one sentence; with AUTOTUNE=0, which is meant, none."""
+    notes = find_notes(environ)
+
+    assert (f"{named} set, but AUTOTUNE is not 1: nothing is tuned",) == notes
+    for switch in ({"AUTOTUNE": "0"}, {"AUTOTUNE": "1"}, {"HOROVOD_AUTOTUNE": "0"}):
+        assert () == find_notes({**environ, **switch})
+
+
 @pytest.mark.parametrize("name", ["AUTOTUNELOG", "AUTOTUNE_MAX_SAMPLE", "AUTOTUNEMAX_SAMPLES"])
 def test_an_unknown_name_of_the_tuner_is_noted_with_or_without_an_underscore(name: str) -> None:
     """A forgotten underscore is as silent a mistake as a wrong letter."""

@@ -191,6 +191,27 @@ def test_one_step_is_too_few(tmp_path: Path) -> None:
     assert "makes one step after 2 of warm-up" in finished.stderr
 
 
+def test_the_error_of_the_rank_that_failed_first_is_shown(tmp_path: Path) -> None:
+    """A traceback of the first failing rank is not hidden by what the others say of its end."""
+    script = tmp_path / "broken.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    raise ValueError('my bug')\n"
+        "for _ in range(600):\n"
+        "    print('complaint of the other rank', file=sys.stderr, flush=True)\n"
+        "time.sleep(600)\n",
+        encoding="utf-8",
+    )
+
+    finished = run_job(compared(*program("compared_ddp")[:1], str(script)))
+
+    assert 1 == finished.code, finished.text
+    assert "The last lines of rank 1, the first to fail:" in finished.stderr
+    assert "ValueError: my bug" in finished.stderr
+    assert "complaint of the other rank" not in finished.stderr
+
+
 def test_an_arm_that_dies_is_named(tmp_path: Path) -> None:
     """The one in which it died, with the exit code and the last lines; exit code 1, and nothing is left."""
     finished = run_job(compared(*program("compared_horovod", str(tmp_path), "dies")))

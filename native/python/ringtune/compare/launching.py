@@ -3,17 +3,20 @@
 
 import math
 import os
+import re
 import secrets
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ringtune.errors import RingtuneError
@@ -28,6 +31,7 @@ TAIL_LINES = 30
 LINE_BYTES = 2000
 READ_BYTES = 1 << 16
 NO_PREFIX = "--no-prefix-output"
+FIRST_TO_FAIL = re.compile(r"ringtune run: rank (\d+) of (\d+) \(.*the first to fail")
 NO_JOB_KEY = b"\n"  # the launcher makes one
 RANK_MODULE = "ringtune.compare.rank_program"
 ARM_NAMES: Mapping[Arm, str] = {"ddp": "DDP", "ringtune": "ringtune"}
@@ -117,15 +121,19 @@ class Runs:
             master_port=self._place.find_port(),
             is_module=request.program_of(arm).is_module,
         )
-        with _started(self._command(order), self._environ) as process:
-            watch = _Watch(process, order, request.silence_s, on_progress)
+        with (
+            tempfile.TemporaryDirectory(prefix="ringtune-compare-") as folder,
+            _started(self._command(order, folder), self._environ) as process,
+        ):
+            watch = _Watch(process, order, request.silence_s, on_progress, output=Path(folder))
             measured = watch.to_end()
         return checked_run(measured, order, watch.tail)
 
-    def _command(self, order: RunOrder) -> list[str]:
+    def _command(self, order: RunOrder, folder: str) -> list[str]:
         request = self._request
         program = request.program_of(order.arm)
-        launch = ["-m", "ringtune.cli", "run", "-np", str(request.ranks), *request.launch_options, NO_PREFIX]
+        launch = ["-m", "ringtune.cli", "run", "-np", str(request.ranks), *request.launch_options]
+        launch += [NO_PREFIX, "--output-filename", folder]
         rank = [*program.interpreter, "-m", RANK_MODULE, order.to_argument(), program.name, *program.arguments]
         return [sys.executable, *launch, *rank]
 
@@ -139,8 +147,11 @@ class _Watch:
         order: RunOrder,
         silence_s: float,
         on_progress: Callable[[int], None],
+        *,
+        output: Path,
     ) -> None:
         self._process = process
+        self._output_folder = output
         self._order = order
         self._silence_s = silence_s
         self._on_progress = on_progress
@@ -153,6 +164,21 @@ class _Watch:
     def tail(self) -> str:
         """The last lines that the script wrote."""
         return "\n".join(self._lines)
+
+    def _failure_text(self) -> str:
+        """Return the last lines of the rank that failed first, or of all ranks where no rank is to blame."""
+        last = self._lines[-1] if self._lines else ""
+        found = FIRST_TO_FAIL.match(last)
+        if found is None:
+            return f"Its last lines:\n{self.tail}"
+        width = len(str(int(found[2]) - 1))
+        folder = self._output_folder / f"rank.{int(found[1]):0{width}d}"
+        lines: deque[str] = deque(maxlen=TAIL_LINES)
+        for name in ("stdout", "stderr"):
+            with suppress(OSError), (folder / name).open("rb") as file:
+                shown = (line for line in file if record_in(line, self._order.token) is None)
+                lines.extend(_plain_lines(shown))
+        return f"The last lines of rank {found[1]}, the first to fail:\n" + "\n".join([*lines, last])
 
     def to_end(self) -> Mapping[str, Any]:
         """Return the record of what was measured, once the job has ended.
@@ -174,7 +200,7 @@ class _Watch:
             name = ARM_NAMES[self._order.arm]
             how = f"exit code {code}" if code else "without a word of rank 0"
             raise ComparisonError(
-                f"the script failed under {name} ({how}); run it by itself first. Its last lines:\n{self.tail}"
+                f"the script failed under {name} ({how}); run it by itself first. {self._failure_text()}"
             )
         return self._measured
 
@@ -200,9 +226,7 @@ class _Watch:
     def _take(self, line: bytes) -> None:
         record = record_in(line, self._order.token)
         if record is None:
-            text = line[:LINE_BYTES].decode("utf-8", "replace").rstrip("\r")
-            if text.strip():
-                self._lines.append("".join(c if c.isprintable() else " " for c in text))
+            self._lines.extend(_plain_lines([line]))
             return
         kind = record.get("kind")
         if kind == "refusal":
@@ -212,6 +236,14 @@ class _Watch:
             self._measured = record
         elif kind == "progress":
             self._on_progress(int(record.get("steps", 0)))
+
+
+def _plain_lines(lines: Iterable[bytes]) -> Iterator[str]:
+    """Yield lines of output as people may see them, without the empty ones."""
+    for line in lines:
+        text = line[:LINE_BYTES].decode("utf-8", "replace").rstrip("\r\n")
+        if text.strip():
+            yield "".join(c if c.isprintable() else " " for c in text)
 
 
 def checked_run(measured: Mapping[str, Any], order: RunOrder, tail: str) -> Run:

@@ -4,7 +4,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean
 
 from ringtune.tuner.statistics.paired_test import CI_LEVEL, Pair, speedup_interval
 
@@ -16,7 +16,7 @@ class Verdict:
     """Verdict of pairs of runs.
 
     Attributes:
-        ddp_steps_per_s: Median over the runs.
+        ddp_steps_per_s: Geometric mean over the runs, so that the quotient of the rates is the ratio.
         ringtune_steps_per_s: The same of the other arm.
         ratio: Geometric mean over pairs of ringtune's steps per second over DDP's.
         low: Lower end of the ratio's two-sided interval.
@@ -44,7 +44,8 @@ class Verdict:
             if not math.isfinite(rate) or rate <= 0:
                 raise ComparisonError(f"{rate} steps per second is no rate to compare; run the comparison again")
         interval = speedup_interval([Pair(1e3 / a, 1e3 / b) for a, b in zip(ddp, ringtune, strict=True)])
-        return cls(median(ddp), median(ringtune), 1 + interval.speedup, 1 + interval.low, 1 + interval.high)
+        rates = geometric_mean(ddp), geometric_mean(ringtune)
+        return cls(*rates, 1 + interval.speedup, 1 + interval.low, 1 + interval.high)
 
     @property
     def winner(self) -> str:

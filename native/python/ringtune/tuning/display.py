@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows a tuning run on stderr: a live line on a terminal, a plain line every few seconds elsewhere, and verdicts."""
 
+import shlex
 import threading
 import time
 from typing import Protocol
@@ -139,7 +140,7 @@ def progress_text(progress: Progress) -> str:
 
 def result_text(result: Result, log_path: str | None) -> str:
     """Return the verdict as one paragraph."""
-    parts = [f"ringtune autotune: {result.verdict}."]
+    parts = [f"ringtune autotune: {result.verdict.removesuffix('.')}."]
     changed = readable_changes(result.baseline, result.config)
     if result.adopted and changed:
         parts.append(f"Now in force: {changed}.")
@@ -147,5 +148,5 @@ def result_text(result: Result, log_path: str | None) -> str:
     cost = readable_cost(result.cost_s)
     parts.append(f"Tuning took {result.seconds:.1f} s, in which the job trained on, and cost {cost}{payback}.")
     if log_path is not None:
-        parts.append(f"Log: {log_path} (ringtune review {log_path}).")
-    return " ".join(part.replace("..", ".") for part in parts)
+        parts.append(f"Log: {log_path} (ringtune review {shlex.quote(str(log_path))}).")
+    return " ".join(parts)

@@ -38,6 +38,13 @@ def test_the_verdict_says_what_changed_what_it_cost_and_where_the_log_is() -> No
     assert "\n" not in text
 
 
+def test_the_command_for_a_log_can_be_pasted_into_a_shell() -> None:
+    """A path with a space is quoted, and its dots stay."""
+    text = result_text(RESULT, "../dir a/log.jsonl")
+
+    assert text.endswith("Log: ../dir a/log.jsonl (ringtune review '../dir a/log.jsonl').")
+
+
 def test_a_kept_default_names_no_change() -> None:
     """Keeping default is a result as well."""
     kept = replace(RESULT, adopted=False, config=BASELINE, verdict="keeping default: no gain shown", payback_steps=None)

@@ -40,8 +40,9 @@ class WorldLimits:
             ConfigError: If they contradict each other.
         """
         if not 1 <= self.min_workers <= self.first_workers <= self.max_workers:
+            most = "" if self.max_workers == NO_LIMIT else f", --max-np {self.max_workers:g}"
             raise ConfigError(
-                f"--min-np {self.min_workers}, -np {self.first_workers}, --max-np {self.max_workers:g} are not in "
+                f"--min-np {self.min_workers}, -np {self.first_workers}{most} are not in "
                 "order; the smallest number of workers comes first, -np lies between"
             )
         if self.cooldown.shortest_s > self.cooldown.longest_s:

@@ -148,6 +148,7 @@ def test_an_exit_with_0_is_described_by_what_was_missing() -> None:
     ("least", "first", "most", "cooldown", "word"),
     [
         (3, 2, 4, (1, 2), "--min-np 3, -np 2, --max-np 4 are not in order"),
+        (3, 2, float("inf"), (1, 2), "--min-np 3, -np 2 are not in order"),
         (1, 5, 4, (1, 2), "-np 5, --max-np 4"),
         (1, 2, 4, (3, 2), "--blacklist-cooldown-range 3 2"),
     ],

@@ -125,6 +125,11 @@ def recommend(
 
     if output not in FORMATS:
         raise ConfigError(f"--format {output} is not known; known are {', '.join(FORMATS)}")
+    _check_target(target)
+    if hardware not in (None, ANY) and not _is_fingerprint(hardware):
+        raise ConfigError(
+            f"--hardware {hardware} is no fingerprint; give one as ringtune doctor --fingerprint prints it, or {ANY}"
+        )
     if local_size is not None and local_size > world_size:
         raise ConfigError(f"--local-size {local_size} is more than the {world_size} ranks of --world-size")
     query = StudyQuery(model, world_size, local_size or world_size, _hardware(hardware), target)
@@ -134,6 +139,20 @@ def recommend(
         raise StoreError(_ambiguous_text(offer))
     _print(offer, output)
     return 0
+
+
+def _check_target(target: str) -> None:
+    """Raise ConfigError for an engine that has no config to recommend."""
+    from .launch_tuning.engines import engine_names  # noqa: PLC0415  (each command imports what it needs)
+    from .service_link.ready_settings import ENGINE_TARGET  # noqa: PLC0415
+
+    known = (ENGINE_TARGET, *engine_names())
+    if target not in known:
+        raise ConfigError(f"--target {target} is not known; known are {', '.join(known)}")
+
+
+def _is_fingerprint(text: str) -> bool:
+    return len(text) == FINGERPRINT_DIGITS and set(text) <= set("0123456789abcdef")
 
 
 def _hardware(given: str | None) -> str | None:
@@ -175,7 +194,7 @@ def _environment() -> Mapping[str, str]:
 
 
 def _from_service(client: "ServiceClient", query: "StudyQuery") -> "Recommendation":
-    is_fingerprint = len(query.model) == FINGERPRINT_DIGITS and set(query.model) <= set("0123456789abcdef")
+    is_fingerprint = _is_fingerprint(query.model)
     offer = client.recommendation(
         model=None if is_fingerprint else query.model,
         model_fingerprint=query.model if is_fingerprint else None,

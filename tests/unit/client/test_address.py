@@ -66,3 +66,9 @@ def test_a_token_may_be_missing() -> None:
     """An open service needs no token."""
     assert bearer_token(None) is None
     assert "rt_2Zk-_." == bearer_token("rt_2Zk-_.")
+
+
+def test_the_refusal_names_variable_and_option() -> None:
+    """A job's user has set a variable, a command's user an option."""
+    with pytest.raises(ConfigError, match="AUTOTUNE_SERVICE_URL, or give --service-url"):
+        service_url("127.0.0.1:1")

@@ -14,7 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ringtune._engine import allreduce_algorithms
 from ringtune.errors import ConfigError
+from ringtune.settings import find_slips
 from ringtune.usable_cores import usable_cores
 
 from .programs import LIMIT, MPI_ALLREDUCE, built
@@ -169,8 +171,15 @@ def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
         name, equals, value = assignment.partition("=")
         if not equals or not name.startswith(_SETTING_PREFIX):
             raise ConfigError(f"--set {assignment}: give a variable of the engine's, as RINGTUNE_FUSION_BYTES=4MiB")
+        _check_known(assignment, name)
         settings[name] = value
     return settings
+
+
+def _check_known(assignment: str, name: str) -> None:
+    """Raise ConfigError, with the nearest name, for a variable that no job reads."""
+    for slip in find_slips({name: ""}, allreduce_algorithms()):
+        raise ConfigError(f"--set {assignment}: {slip}")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,10 @@ def service_url(text: str) -> str:
         raise ConfigError(f"the service's URL is longer than {MAX_URL_LENGTH} characters; give {ALLOWED_URL}")
     is_text = url.isascii() and url.isprintable() and " " not in url
     if not is_text or not _is_of_service(url):
-        raise ConfigError(f"{_without_secret(text)} is no URL of a service; give {ALLOWED_URL}")
+        raise ConfigError(
+            f"{_without_secret(text)} is no URL of a service; set AUTOTUNE_SERVICE_URL, or give --service-url, "
+            f"as {ALLOWED_URL}"
+        )
     return url
 
 

@@ -131,6 +131,12 @@ def test_settings_are_variables_of_the_engine() -> None:
     assert {"RINGTUNE_CYCLE_MS": "0.5", "RINGTUNE_TIMELINE": "a=b.json"} == settings
 
 
+def test_a_misspelt_setting_is_refused_with_the_nearest_name() -> None:
+    """A variable that no job reads would measure the same engine twice."""
+    with pytest.raises(ConfigError, match="--set RINGTUNE_CYCLE=1: .* did you mean RINGTUNE_CYCLE_MS"):
+        parse_settings(["RINGTUNE_CYCLE=1"])
+
+
 @pytest.mark.parametrize("assignment", ["RINGTUNE_CYCLE_MS", "cycle_ms=0.5", "=", ""])
 def test_other_settings_are_refused(assignment: str) -> None:
     """The refusal names the settings to write instead."""

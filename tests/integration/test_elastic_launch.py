@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.elastic_jobs import elastic_command, elastic_job, python, write_hosts
-from tests.integration.jobs import run_job, settled
+from tests.integration.jobs import ringtune, run_job, settled
 from tests.integration.remote_shells import ONE, TWO, write_rsh
 
 
@@ -122,6 +122,21 @@ def test_a_discovery_that_lies_fails_hangs_and_floods_costs_one_warning_each(tmp
     for words in ("names no host", "exit code 3", "named the host", "a number of slots", "named no host"):
         assert 1 == finished.stderr.count(words), (words, finished.stderr)
     assert "it printed more than" in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--host-discovery-script", "/nowhere/hosts.sh"), "--host-discovery-script: it ended with exit code 127"),
+        (("--hosts-from", "nowhere:hosts"), "--hosts-from: it raised ModuleNotFoundError"),
+    ],
+)
+def test_a_discovery_that_is_not_there_fails_at_once(options: tuple[str, str], words: str) -> None:
+    """A second look would find no more; the job does not wait for --elastic-timeout."""
+    finished = run_job(ringtune("run", "--min-np", "1", *options, "true"), deadline_s=60)
+
+    assert 1 == finished.code, finished.text
+    assert f"the job has failed: {words}" in finished.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from ringtune.errors import ConfigError
 from ringtune.launch.hosts import MAX_SLOTS, HostSlots, host_identity, hosts_text, parse_host_line
 
 MAX_HOSTS = 1000  # in one answer
+MISSING = "missing"  # kind of fault: the script or the function is not there, so that another look finds no more
 MAX_SHOWN_CHARACTERS = 200  # limit of a fault's text
 
 

@@ -21,11 +21,12 @@ from typing import Any
 from ringtune.launch.addresses import is_this_machine
 from ringtune.launch.child import die_with_parent
 
-from .answers import Answer, answer_text, failed, once_here, read_answer
+from .answers import MISSING, Answer, answer_text, failed, once_here, read_answer
 
 SCRIPT, FUNCTION = "script", "function"
 MAX_OUTPUT_BYTES = 1 << 20
 MAX_COMPLAINT_BYTES = 4096  # end of a script's standard error, the last line of which is shown
+MISSING_CODES = (126, 127)  # exit codes of a shell whose command cannot be run or is not there
 _READ_BYTES = 1 << 16
 _ORDERS = 0
 
@@ -52,7 +53,7 @@ def run_script(script: str, slots: int) -> Answer:
     if code != 0:
         how = f"ended with exit code {code}" if code > 0 else f"was killed by signal {-code}"
         last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:] or ["nothing"]
-        return failed("exit", f"it {how}, saying: {last[0]}")
+        return failed(MISSING if code in MISSING_CODES else "exit", f"it {how}, saying: {last[0]}")
     return read_answer(said.decode("utf-8", "replace"), slots)
 
 
@@ -65,6 +66,8 @@ def call_function(name: str, slots: int) -> Answer:
     """
     try:
         return read_answer(answer_text(_function(name)()), slots)
+    except ImportError as error:
+        return failed(MISSING, f"it raised {type(error).__name__}: {error}")
     except Exception as error:  # noqa: BLE001  (whatever the user's function raises)
         return failed("raised", f"it raised {type(error).__name__}: {error}")
 

@@ -21,7 +21,7 @@ from ringtune.rendezvous.interfaces import own_networks, route_address
 from ringtune.rendezvous.roster import Worker
 from ringtune.rendezvous.server import Patience, RendezvousServer
 
-from .answers import Answer, FoundHost
+from .answers import MISSING, Answer, FoundHost
 from .course import GENERAL_FAILURE, Course, describe_loss
 from .crew import Crew, CrewMember, Fate
 from .discovery import Discovery, DiscoverySource, Faults, FindingProcess, FixedDiscovery
@@ -132,12 +132,19 @@ class ElasticLauncher(JobLoop):
 
     def _take_answer(self, answer: Answer) -> None:
         self._table.note(answer)
+        if not self._has_answer and (missing := next((p for p in answer.problems if p.kind == MISSING), None)):
+            self._ending.fail(f"{self._origin()}: {missing.text}", GENERAL_FAILURE, time.monotonic())
+            return
         for problem in self._faults.new(answer, time.monotonic()):
-            origin = self._job.hosts.origin if isinstance(self._job.hosts, DiscoverySource) else "the hosts"
-            kept = "; the hosts that were known stay" if problem.hides_hosts and self._has_answer else ""
-            self._say(f"ringtune run: warning: {origin}: {problem.text}{kept}.")
+            wait = f"; waiting for hosts, up to {self._limits.elastic_s:g} s (--elastic-timeout)"
+            kept = "; the hosts that were known stay" if self._has_answer else wait
+            self._say(f"ringtune run: warning: {self._origin()}: {problem.text}{kept * problem.hides_hosts}.")
         self._has_answer = self._has_answer or bool(answer.hosts)
         self._tell_if_short(answer)
+
+    def _origin(self) -> str:
+        """Return the option that names the hosts, for messages."""
+        return self._job.hosts.origin if isinstance(self._job.hosts, DiscoverySource) else "the hosts"
 
     def _tell_if_short(self, answer: Answer) -> None:
         """Say, when it begins, that discovery names too few slots for the job."""

@@ -17,6 +17,7 @@ from .launch_options.controllers import starts_by_mpi
 
 if TYPE_CHECKING:
     from .launch import JobLoop, LaunchPlan, OutputTaker, Reach
+    from .settings import Settings
 
 START_TIMEOUT_S = 30.0
 START_TIMEOUT_NAME = "HOROVOD_START_TIMEOUT"
@@ -64,7 +65,9 @@ def _run_fixed(command: list[str], choices: Choices, inherited: Mapping[str, str
     if starts_by_mpi(choices):
         _become_mpirun(plan, choices, interfaces)
     reach = _reach(choices, interfaces, inherited) if plan.names_hosts else None
-    _check(plan.environments[0], choices)
+    settings = _check(plan.environments[0], choices)
+    if not plan.names_hosts:
+        check_here(settings)
     _say_if_verbose(choices, lambda: describe(plan, reach))
     return _launched(lambda taps: Launcher(plan, reach, taps), choices, plan.world_size)
 
@@ -100,15 +103,38 @@ def _sent(choices: Choices, interfaces: Sequence[str], inherited: Mapping[str, s
     return sent
 
 
-def _check(environ: Mapping[str, str], choices: Choices) -> None:
-    """Warn of options without effect, and raise `ConfigError` for variables of the ranks that are not allowed."""
+def check_here(settings: "Settings") -> None:
+    """Raise `ConfigError` for files and an address of a local job that its ranks could not use, one text for all.
+
+    Args:
+        settings: The job's settings.
+    """
+    from .client.address import service_url  # noqa: PLC0415  (each command imports what it needs)
+
+    if settings.autotune and settings.service_url is not None:
+        service_url(settings.service_url)
+    files = {
+        "AUTOTUNE_LOG": settings.autotune_log if settings.autotune else None,
+        "RINGTUNE_TIMELINE": settings.timeline,
+    }
+    for name, file in files.items():
+        if file is not None and not os.access(Path(file).absolute().parent, os.W_OK | os.X_OK):
+            raise ConfigError(f"{name}={file!r} cannot be written; choose a file in a folder that exists and is yours")
+
+
+def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":
+    """Return the settings, and warn of options without effect.
+
+    Raises:
+        ConfigError: If a variable of the ranks is not allowed.
+    """
     from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
     from .console import write_line  # noqa: PLC0415
     from .settings import Settings  # noqa: PLC0415
 
     for warning in choices.warnings():
         write_line(f"ringtune run: warning: {warning}.")
-    Settings.from_environment(environ, allreduce_algorithms())  # once here, not a traceback per rank
+    return Settings.from_environment(environ, allreduce_algorithms())  # once here, not a traceback per rank
 
 
 def _say_if_verbose(choices: Choices, describe: Callable[[], Iterable[str]]) -> None:

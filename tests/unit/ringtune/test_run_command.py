@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the launcher before ranks start: one text instead of a traceback of each rank."""
+
+import pytest
+
+from ringtune.errors import ConfigError
+from ringtune.run_command import check_here
+from ringtune.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AUTOTUNE_LOG", "/nowhere/t.jsonl"),
+        ("RINGTUNE_TIMELINE", "/nowhere/t.json"),
+        ("AUTOTUNE_SERVICE_URL", "127.0.0.1:1"),
+    ],
+)
+def test_files_and_an_address_that_ranks_could_not_use_are_refused(name: str, value: str) -> None:
+    """The text names the variable and its value."""
+    settings = Settings.from_environment({"AUTOTUNE": "1", name: value})
+
+    with pytest.raises(ConfigError, match=name) as refused:
+        check_here(settings)
+
+    assert value in str(refused.value)
+
+
+def test_a_log_of_a_tuner_that_is_off_is_not_checked() -> None:
+    """Nobody opens it."""
+    check_here(Settings.from_environment({"AUTOTUNE_LOG": "/nowhere/t.jsonl", "AUTOTUNE_SERVICE_URL": "x"}))

@@ -154,9 +154,9 @@ def _checked_plan(command: Sequence[str], extra: Mapping[str, str], environ: Map
     if not command:
         raise ConfigError("no command was given; say for example: ringtune run -np 2 python train.py")
     if shutil.which(command[0], path=environ.get("PATH")) is None:
-        raise ConfigError(
-            f"the command {command[0]!r} was not found, or cannot be executed; check its spelling and PATH"
-        )
+        is_script = command[0].endswith(".py") and Path(command[0]).is_file()
+        advice = f"write: python {command[0]}" if is_script else "check its spelling and PATH"
+        raise ConfigError(f"the command {command[0]!r} was not found, or cannot be executed; {advice}")
     environment = {name: value for name, value in environ.items() if name not in (JOB_KEY_NAME, JOB_DIGEST_NAME)}
     streams = RankStreams.like(STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR)
     return LaunchPlan(

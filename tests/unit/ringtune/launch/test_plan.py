@@ -146,3 +146,12 @@ def test_what_cannot_be_started_is_an_error(command: list[str], ranks: int, word
     """Wrong usage is found before anything is started."""
     with pytest.raises(ConfigError, match=word):
         make_plan(command, ranks, {}, ENVIRON)
+
+
+def test_a_script_that_is_no_command_gets_its_interpreter_named(tmp_path: Path) -> None:
+    """The file is there, but nobody can execute it."""
+    script = tmp_path / "hello.py"
+    script.write_text("print(1)\n", encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=f"write: python {script}"):
+        make_plan([str(script)], 2, {}, {})

@@ -83,6 +83,9 @@ def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
     if log.run is None:
         typer.echo(f"{path}: run {log.run_id[:40]!r} has lost its first line and cannot be reported", err=True)
         return False
+    if not log.run.key.get("layout"):
+        typer.echo(f"{path}: run {log.run_id[:40]!r} tuned a command; the service keeps runs of engines only", err=True)
+        return False
     samples = [sample for sample in log.samples if sample.phase != Phase.WATCH]
     records = [record for record in (log.run, *samples, log.adoption, log.result, log.end) if record is not None]
     stored = client.push_run([record_to_json(record) for record in records], job_uuid(log.run_id))

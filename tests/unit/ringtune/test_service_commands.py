@@ -2,12 +2,14 @@
 """The options of `ringtune recommend`: what names nothing is refused before anybody is asked."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.service_commands import recommend
+from ringtune.service_commands import push, recommend
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,17 @@ def test_an_unknown_target_or_hardware_is_refused(options: Mapping[str, Any], sa
     """A misspelt engine or fingerprint is an error, not the default config."""
     with pytest.raises(ConfigError, match=said):
         recommend(model="m", world_size=2, **options)
+
+
+def test_a_run_that_tuned_a_command_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The service keeps runs of engines only: the text says so, and nobody is asked."""
+    run = SimpleNamespace(run=SimpleNamespace(key={"layout": []}), run_id="job")
+    monkeypatch.setattr("ringtune.tuner.read_log", lambda _: SimpleNamespace(bad_line_count=0, runs=[run]))
+    monkeypatch.setattr("ringtune.service_link.results.first_runs", lambda runs: runs)
+
+    code = push(logs=[Path("tune.jsonl")], service_url="http://127.0.0.1:1")
+
+    assert 1 == code
+    assert "run 'job' tuned a command; the service keeps runs of engines only" in capsys.readouterr().err

@@ -129,10 +129,6 @@ def recommend(
     if output not in FORMATS:
         raise ConfigError(f"--format {output} is not known; known are {', '.join(FORMATS)}")
     _check_target(target)
-    if hardware not in (None, ANY) and not _is_fingerprint(hardware):
-        raise ConfigError(
-            f"--hardware {hardware} is no fingerprint; give one as ringtune doctor --fingerprint prints it, or {ANY}"
-        )
     if local_size is not None and local_size > world_size:
         raise ConfigError(f"--local-size {local_size} is more than the {world_size} ranks of --world-size")
     query = StudyQuery(model, world_size, local_size or world_size, _hardware(hardware), target)
@@ -164,6 +160,10 @@ def _hardware(given: str | None) -> str | None:
 
     if given is None:
         return hardware_fingerprint(hardware_facts([machine_facts()], "shm"), _environment().get(HARDWARE_NAME))
+    if given != ANY and not _is_fingerprint(given):
+        raise ConfigError(
+            f"--hardware {given} is no fingerprint; give one as ringtune doctor --fingerprint prints it, or {ANY}"
+        )
     return None if given == ANY else given
 
 

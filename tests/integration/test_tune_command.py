@@ -205,6 +205,14 @@ def test_a_baseline_whose_results_change_ends_the_run(tmp_path: Path) -> None:
     assert "give a --result-tolerance above the spread" in finished.stderr
 
 
+def test_a_score_that_is_no_number_above_zero_is_shown(tmp_path: Path) -> None:
+    """The pattern has found something: the message says what."""
+    finished = tune_script(tmp_path, "print('accuracy -0.08')", "--score-regex", "accuracy ([-0-9.]+)")
+
+    assert 1 == finished.code, finished.text
+    assert "printed the score '-0.08', which is no number above zero" in finished.stderr
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [

@@ -122,18 +122,19 @@ class HorovodCsvLog:
         self._file = AppendFile(path, is_csv=True)
         if self._file.is_empty:
             self._file.append(CSV_HEADER)
-        self._scores: dict[str, float] = {}
+        self._best: dict[str, float] = {}  # highest score of each config: readers look for it in the closing row
 
     def write(self, record: Record) -> None:
         """Append a row if the record has one; raises OSError."""
         if isinstance(record, SampleRecord):
             if record.valid and record.score_bytes_per_s is not None and record.phase in (Phase.BASELINE, Phase.SEARCH):
                 settings = _horovod_settings(record.config)
-                self._scores[settings] = record.score_bytes_per_s / 1e6
-                self._file.append(f"{settings},{self._scores[settings]:g}")
+                score = record.score_bytes_per_s / 1e6
+                self._best[settings] = max(score, self._best.get(settings, 0.0))
+                self._file.append(f"{settings},{score:g}")
         elif isinstance(record, ResultRecord):
             settings = _horovod_settings(record.config)
-            self._file.append(f"{settings},{self._scores.get(settings, 0.0):g}")
+            self._file.append(f"{settings},{self._best.get(settings, 0.0):g}")
 
     def close(self) -> None:
         """Close the file; idempotent."""

@@ -118,8 +118,14 @@ def check_here(settings: "Settings") -> None:
         "RINGTUNE_TIMELINE": settings.timeline,
     }
     for name, file in files.items():
-        if file is not None and not os.access(Path(file).absolute().parent, os.W_OK | os.X_OK):
+        if file is not None and not _may_be_written(Path(file).absolute()):
             raise ConfigError(f"{name}={file!r} cannot be written; choose a file in a folder that exists and is yours")
+
+
+def _may_be_written(file: Path) -> bool:
+    """Return whether its folder can take a file, now or once the job has made it."""
+    folder = next(folder for folder in file.parents if folder.exists())
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":

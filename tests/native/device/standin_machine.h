@@ -139,13 +139,7 @@ class Machine {
     if (const auto found = failures_.find(function); found != failures_.end() && --found->second.first == 0) {
       const int result = found->second.second;
       failures_.erase(found);
-      if (result >= kFirstSticky && result <= kLastSticky) {
-        {
-          const std::lock_guard over_lock(over_mutex_);
-          lost_.store(result);
-        }
-        over_.notify_all();
-      }
+      lose_after(result);
       return result;
     }
     if (needs_context && pushed.empty()) {
@@ -153,6 +147,18 @@ class Machine {
       return kInvalidContext;
     }
     return kSuccess;
+  }
+
+  // A sticky error ends all work.
+  void lose_after(int result) {
+    if (result < kFirstSticky || result > kLastSticky) {
+      return;
+    }
+    {
+      const std::lock_guard over_lock(over_mutex_);
+      lost_.store(result);
+    }
+    over_.notify_all();
   }
 
   void wait_for(const Moment& moment) {

@@ -246,16 +246,14 @@ TEST_F(DeviceTensorsTest, AStreamUnderCaptureIsRefused) {
         EXPECT_EQ(StatusCode::kConfigError, status.code());
         EXPECT_NE(std::string::npos, status.message().find("'x'")) << status.message();
         EXPECT_NE(std::string::npos, status.message().find("CUDA graph")) << status.message();
-
         standin_set_capturing(stream.raw(), 0);
+
         values.write_on(stream, input, 100);
         ASSERT_TRUE(finish_on(engine, submit(engine, "x", values, stream), stream).ok());
         EXPECT_EQ(all(1), values.read_on(stream));
-
         handle = submit(engine, "x", values, stream);
         standin_set_capturing(stream.raw(), 1);
         const Status synchronized = finish_on(engine, handle, stream);
-        EXPECT_EQ(StatusCode::kConfigError, synchronized.code());
         EXPECT_NE(std::string::npos, synchronized.message().find("synchronized")) << synchronized.message();
         standin_set_capturing(stream.raw(), 0);
         while (!engine.is_drained(handle)) {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the launcher before ranks start: one text instead of a traceback of each rank."""
 
+from pathlib import Path
+
 import pytest
 
 from ringtune.errors import ConfigError
@@ -11,8 +13,8 @@ from ringtune.settings import Settings
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("AUTOTUNE_LOG", "/nowhere/t.jsonl"),
-        ("RINGTUNE_TIMELINE", "/nowhere/t.json"),
+        ("AUTOTUNE_LOG", f"{__file__}/t.jsonl"),
+        ("RINGTUNE_TIMELINE", f"{__file__}/t.json"),
         ("AUTOTUNE_SERVICE_URL", "127.0.0.1:1"),
     ],
 )
@@ -24,6 +26,11 @@ def test_files_and_an_address_that_ranks_could_not_use_are_refused(name: str, va
         check_here(settings)
 
     assert value in str(refused.value)
+
+
+def test_a_folder_that_the_job_may_make_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    """A script often makes the folder of its results first."""
+    check_here(Settings.from_environment({"AUTOTUNE": "1", "AUTOTUNE_LOG": str(tmp_path / "results" / "t.jsonl")}))
 
 
 def test_a_log_of_a_tuner_that_is_off_is_not_checked() -> None:

@@ -71,6 +71,7 @@ class Launched:
         tail: Last lines of its output.
         results: The numbers that it printed as results, in their order.
         complaint: Fault of its results in words; empty where there is none.
+        unusable: The last score that was no number above zero; None where there is none.
     """
 
     step_ms: tuple[float, ...]
@@ -80,6 +81,7 @@ class Launched:
     tail: tuple[str, ...]
     results: tuple[float, ...] = ()
     complaint: str = ""
+    unusable: str | None = None
 
     @property
     def failure(self) -> str:
@@ -90,6 +92,8 @@ class Launched:
             return "was stopped"
         if self.ending is LaunchEnding.BY_ITSELF and self.exit_code:
             return f"failed with exit code {self.exit_code} after {self.seconds:.3g} s"
+        if not self.step_ms and self.unusable is not None:
+            return f"printed the score {self.unusable!r}, which is no number above zero"
         return self.complaint if self.step_ms else "printed no score"
 
 
@@ -102,6 +106,7 @@ class _Output:
     step_ms: list[float] = field(default_factory=list)
     results: list[float] = field(default_factory=list)
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
+    unusable: str | None = None
     pending: bytes = b""
 
     def take(self, data: bytes) -> None:
@@ -125,6 +130,7 @@ class _Output:
         text = line.decode("utf-8", "backslashreplace").rstrip("\r")
         if text.strip():
             self.tail.append(text)
+        self.unusable = self.score.unusable(text) or self.unusable
         self.step_ms += self.score.times_ms(text)[: MAX_STEPS - len(self.step_ms)]
         self.results += self.pattern.results_in(text)[: MAX_RESULTS - len(self.results)]
 
@@ -185,7 +191,8 @@ class CommandLauncher:
         steps = tuple(output.step_ms)
         if not self._score.is_of_lines:
             ending, steps = _whole(ending, seconds, limits)
-        return Launched(steps, ending, exit_code, seconds, tuple(output.tail), tuple(output.results))
+        texts = tuple(output.tail), tuple(output.results)
+        return Launched(steps, ending, exit_code, seconds, *texts, unusable=output.unusable)
 
     def _started(self, variables: Mapping[str, str], command: Sequence[str]) -> subprocess.Popen[bytes]:
         try:

@@ -31,6 +31,9 @@ class Score(Protocol):
     def times_ms(self, line: str) -> list[float]:
         """Return the step times in a line of the command's output, milliseconds, above zero."""
 
+    def unusable(self, line: str) -> str | None:
+        """Return the last score in a line that is no finite number above zero, if there is one."""
+
 
 @dataclass(frozen=True)
 class LineScore:
@@ -60,6 +63,11 @@ class LineScore:
         unit = "1000 / score" if self.higher_is_better else "the score, taken as ms"
         return f"{unit}, of {self.pattern.pattern!r}"
 
+    def unusable(self, line: str) -> str | None:
+        """Return the last score in a line that is no finite number above zero, if there is one."""
+        found = [match[1] for match in self.pattern.finditer(line) if match[1] is not None]
+        return next((text for text in reversed(found) if _number(text) is None), None)
+
     def times_ms(self, line: str) -> list[float]:
         """Return the step times in a line; what is no finite number above zero is left out."""
         numbers = [_number(match[1]) for match in self.pattern.finditer(line)]
@@ -78,6 +86,10 @@ class WallScore:
         """Return nothing: no line matters."""
         del line
         return []
+
+    def unusable(self, line: str) -> None:
+        """Return nothing: no line matters."""
+        del line
 
 
 def one_group(text: str, option: str) -> re.Pattern[str]:

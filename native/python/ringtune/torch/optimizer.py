@@ -241,13 +241,7 @@ class DistributedMixin(WrappedOptimizer):
         # Between its two steps a scaler asks once: gradients assigned since then are those of the next step.
         is_next = is_for_scaler and not self._was_synchronized and self._has_replaced()
         if is_next or not reducer.is_combined:
-            if not self._should_synchronize and _has_gradients(self.param_groups):
-                raise ConfigError(
-                    "step() was called in skip_synchronize() while gradients are not combined; call synchronize() "
-                    "first, after the last backward pass"
-                )
-            if self._should_synchronize:
-                self._combine()
+            self._combine_unless_skipped()
             return
         name = reducer.lacks(self.param_groups)
         if name is not None:
@@ -261,6 +255,15 @@ class DistributedMixin(WrappedOptimizer):
                 "The gradients are not combined again; say so by `with optimizer.skip_synchronize(): "
                 "optimizer.step()`.",
                 stacklevel=3,
+            )
+
+    def _combine_unless_skipped(self) -> None:
+        if self._should_synchronize:
+            self._combine()
+        elif _has_gradients(self.param_groups):
+            raise ConfigError(
+                "step() was called in skip_synchronize() while gradients are not combined; call synchronize() first, "
+                "after the last backward pass"
             )
 
     def _averaged(self, closure: Closure) -> Closure:

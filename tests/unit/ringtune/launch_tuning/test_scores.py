@@ -29,7 +29,9 @@ def test_more_of_a_score_is_less_time() -> None:
 def test_what_is_no_time_is_left_out(text: str) -> None:
     """A division by zero or a NaN does not reach the tuner."""
     for higher_is_better in (False, True):
-        assert [] == LineScore.of("score=(.*)", higher_is_better=higher_is_better).times_ms(f"score={text}")
+        score = LineScore.of("score=(.*)", higher_is_better=higher_is_better)
+        assert [] == score.times_ms(f"score={text}")
+        assert text == score.unusable(f"score={text}")
 
 
 @pytest.mark.parametrize(("text", "said"), [("(", "no regular expression"), ("a", "0 groups"), ("(a)(b)", "2 groups")])

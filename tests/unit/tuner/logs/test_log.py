@@ -129,6 +129,7 @@ def test_a_csv_path_writes_horovods_columns(tmp_path: Path) -> None:
     assert ["0", "0", "0", "1", "20", "0"] == fields[0][:6]
     assert 150 < float(fields[0][6]) < 300
     assert float(outcome.result.config["fusion_bytes"]) / 2**20 == pytest.approx(float(fields[-1][5]), rel=1e-4)
+    assert fields[-1][6] == max((row[6] for row in fields if row[:6] == fields[-1][:6]), key=float)
 
 
 def test_a_csv_file_has_one_header(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def loop_closure_of_the_loss_alone() -> None:
                     loss.backward()
                     side.synchronize(optimizer)
                     for parameter in model.parameters():
-                        parameter.grad.mul_(0.5)  # type: ignore[union-attr]
+                        parameter.grad.mul_(0.5)
                 return loss
 
             optimizer.step(closure)
@@ -153,7 +153,8 @@ def loop_compiled_steps() -> None:
         def loop(side: Side, part: str = part) -> Values:
             model = network()
             optimizer = side.wrap(torch.optim.Adam(model.parameters(), lr=0.02), model.named_parameters())
-            compile_: Any = torch.compiler.reset() or torch.compile
+            torch.compiler.reset()
+            compile_: Any = torch.compile
             if part == "step":
                 step_of = compile_(lambda step: train_step(side, optimizer, model, step), backend="eager")
             else:

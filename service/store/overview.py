@@ -196,9 +196,10 @@ def _grouped(by: str, text: str) -> Select[Any]:
     other = {"hardware": "model", "model": "hardware"}[by]
     fingerprint, names = studies.c[by], NAMES[by]
     others = func.count(studies.c[other].distinct())
+    name = func.coalesce(*(func.max(studies.c[column]) for column in names))
     query = select(
         fingerprint.label("fingerprint"),
-        func.coalesce(*(func.max(studies.c[name]) for name in names)).label("name"),
+        name.label("name"),
         (func.max(studies.c.machines_text) if by == "hardware" else null()).label("machines"),
         func.count().label("studies"),
         others.label("others"),
@@ -208,7 +209,7 @@ def _grouped(by: str, text: str) -> Select[Any]:
         in_names = [named[name].icontains(text, autoescape=True) for name in names]
         is_such = or_(*in_names, named[by].startswith(text, autoescape=True))
         query = query.where(fingerprint.in_(select(named[by]).where(is_such)))
-    return query.group_by(fingerprint).order_by(others.desc(), func.count().desc(), fingerprint)
+    return query.group_by(fingerprint).order_by(others.desc(), func.count().desc(), name, fingerprint)
 
 
 def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:

@@ -46,7 +46,7 @@ def _rates(named: Named) -> str:
     _, run, _ = named
     before, after = run.steps_per_s
     shown = [words.rate(value) for value in (before, after) if value is not None]
-    return " > ".join(shown) or NO_ANSWER
+    return " to ".join(shown) or NO_ANSWER
 
 
 def _effort(named: Named) -> str:

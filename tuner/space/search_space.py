@@ -79,7 +79,9 @@ class SearchSpace:
         missing = [name for name in self._by_name if name not in config]
         unknown = [str(name) for name in config if name not in self._by_name]
         if missing or unknown:
-            raise SpaceError(f"the config lacks [{', '.join(missing)}] and has unknown [{', '.join(unknown)}]")
+            faults = {"lacks": missing, "has unknown": unknown}
+            said = " and ".join(f"{verb} [{', '.join(names)}]" for verb, names in faults.items() if names)
+            raise SpaceError(f"the config {said}")
         checked = Config({name: parameter.check(config[name]) for name, parameter in self._by_name.items()})
         for name, value in self.fixed.items():
             if checked[name] != value:

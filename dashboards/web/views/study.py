@@ -59,7 +59,7 @@ def study(
         "drawn": drawn,
         **_figures(review),
         "findings": [*advice(run, review.analysis), words.noise(run, review.analysis)] if run.tried else [],
-        "parameters": () if listed.best is None else _changes(listed.best),
+        "parameters": () if listed.best is None else changes(listed.best),
         "snippets": () if listed.best is None else _snippets(listed, listed.best),
         "configs": shown.configs[:MAX_SHOWN_CONFIGS],
         "is_compared": any(item.evidence.jobs for item in shown.configs),
@@ -92,11 +92,18 @@ def varied(configs: Sequence[BestConfig]) -> list[str]:
     return [name for name in names if len({item.config.get(name) for item in configs}) > 1]
 
 
-def _changes(best: BestConfig) -> list[tuple[str, str, str]]:
-    """Return each parameter with its value under the baseline that the speed-up is over, and under the best config."""
+def changes(best: BestConfig) -> list[tuple[str, str, str]]:
+    """Return each parameter with its value under the baseline that the speed-up is over, and under the best config.
+
+    Values that look the same after rounding are given in full.
+    """
     baseline: Mapping[str, Value] = best.evidence.baseline or {}
-    after = best.config
-    return [(name, readable_value(name, baseline.get(name)), readable_value(name, after[name])) for name in after]
+    rows = []
+    for name, value in best.config.items():
+        before, after = readable_value(name, baseline.get(name)), readable_value(name, value)
+        is_hidden = before == after and value != baseline.get(name)
+        rows.append((name, str(baseline.get(name)), str(value)) if is_hidden else (name, before, after))
+    return rows
 
 
 def place_of(study: ListedStudy) -> ConfigUse:

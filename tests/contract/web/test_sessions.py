@@ -272,7 +272,7 @@ def test_an_admin_sees_who_is_signed_in_and_ends_a_session(client: TestClient, t
     sign_in(reader, READ_SECRET)
     sign_in(client, ADMIN_SECRET)
     page = client.get("/tokens").text
-    handles = dict(re.findall(r"<bdi>setting:(\w+)</bdi></th><td><code>(\w{16})</code>", page))
+    handles = dict(re.findall(r"<bdi>setting:(\w+)</bdi></th><td[^>]*><code>(\w{16})</code>", page))
     metrics = client.get("/metrics", headers=bearer(ADMIN_SECRET)).text
 
     ended = send(client, f"/tokens/sessions/{handles['read']}/end")

@@ -8,6 +8,7 @@ import pytest
 from ringtune.dashboards.web.study_jobs import job_rows, leading_job
 from ringtune.dashboards.web.study_review import MAX_KEPT, StudyReviews, review_of
 from ringtune.dashboards.web.tables import Row, csv_reply
+from ringtune.dashboards.web.views.study import changes
 from ringtune.service.domain.jobs import State, StudyJob
 from ringtune.service.domain.overview import LedgerResult, ShownStudy
 from ringtune.service.domain.values import PairedTestResult
@@ -15,6 +16,7 @@ from ringtune.tuner import Config, SearchSpace, default_config
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 from tests.unit.dashboards.web.studies import BEST, STUDY
 
+DEFAULT = default_config()
 FAST = default_config().replace({"cycle_ms": 0.3})
 TEST = PairedTestResult(0.3, 0.2, 0.4, 6)
 
@@ -163,3 +165,14 @@ def test_tables_are_plain_numbers_and_texts_no_formulas() -> None:
 
     assert b'name,ms,is_used,more\r\n\'=1+1,1.5,true,\r\n"a ""b"", c",,,2\r\n' == reply.body
     assert 'attachment; filename="jobs.csv"' == reply.headers["content-disposition"]
+
+
+def test_a_change_that_rounding_hides_is_shown_in_full() -> None:
+    """Both values read "1 ms"; the settings to paste have one of them."""
+    evidence = BEST.evidence.model_copy(update={"baseline": dict(DEFAULT)})
+    best = replace(BEST, config=DEFAULT.replace({"cycle_ms": 1.005}), evidence=evidence)
+
+    shown = {name: (before, after) for name, before, after in changes(best)}
+
+    assert ("1.0", "1.005") == shown["cycle_ms"]
+    assert shown["fusion_bytes"] == ("64 MiB", "64 MiB")

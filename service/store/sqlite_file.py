@@ -9,7 +9,6 @@ import os
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,9 +52,20 @@ class SqliteFile:
         self._lock = threading.RLock()  # guards the table above; the garbage collector may close a connection anywhere
 
     def create(self) -> None:
-        """Make an empty file for this user alone if there is none; a connection says what is wrong with the path."""
-        with suppress(OSError):
+        """Make an empty file for this user alone if there is none.
+
+        Raises:
+            StoreUnavailable: If it cannot be made.
+        """
+        try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, MODE))
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise StoreUnavailable(
+                f"the database {self.path} cannot be made ({error.strerror}); name a file in a folder that exists "
+                "and can be written"
+            ) from error
 
     def connect(self, **options: Any) -> sqlite3.Connection:
         """Open the file, which is never made by that: an empty one would take the place of one that was moved.

@@ -126,6 +126,18 @@ def test_a_database_that_is_away_is_said_so(tmp_path: Path) -> None:
         database.close()
 
 
+def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """The folder is missing: another attempt would not help, so the message names the file and the reason."""
+    path = tmp_path / "nowhere" / "s.db"
+    database = Database.open(f"sqlite:///{path}")
+
+    with pytest.raises(StoreUnavailable, match="No such file or directory") as refused:
+        database.create_file()
+
+    assert str(path) in str(refused.value)
+    assert not path.parent.exists()
+
+
 def test_the_databases_clock_has_fractions_and_goes_on(database: Database) -> None:
     """Seconds since 1970, finer than a hundredth."""
     with database.looking() as connection:

@@ -124,7 +124,7 @@ def test_a_config_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) ->
         )
     )
 
-    assert 0 == finished.code, finished.text
+    assert 1 == finished.code, finished.text
     assert "did not end within 6" in finished.stderr
     assert "chosen: keeping default" in finished.stdout
     assert 4 == len(launches(tmp_path)), "three of the baseline, one that hangs"
@@ -168,7 +168,7 @@ def test_a_fast_config_with_wrong_results_is_no_winner(tmp_path: Path) -> None:
 
     finished = tune_script(tmp_path, script)
 
-    assert 0 == finished.code, finished.text
+    assert 1 == finished.code, finished.text
     assert "gave wrong results: result 2 is 7.5, with nothing set it is 7.25" in finished.stderr
     assert "chosen: keeping default" in finished.stdout
     assert "results: compared with those of the defaults: 2 per launch, to 0.001; the defaults' own" in finished.stdout
@@ -231,6 +231,40 @@ def test_a_baseline_that_fails_ends_the_run(tmp_path: Path, script: str, said: s
     assert said in finished.stderr
     assert "Its last lines:\n" in finished.stderr or "It printed nothing." in finished.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_configs_that_all_fail_are_the_verdict(tmp_path: Path) -> None:
+    """A misspelt knob fails every launch: the verdict has the program's words, and the exit code is 1."""
+    script = (
+        "import os, sys\n"
+        "if 'HOROVOD_FUSION_THRESHOLD' in os.environ: sys.exit('no such option')\n"
+        "print('ringtune: step_ms=5')\n"
+    )
+
+    finished = tune_script(tmp_path, script)
+
+    assert 1 == finished.code, finished.text
+    assert "verdict: keeping default: all 4 tried configs failed, the last with: failed with" in finished.stdout
+    assert 4 == sum(
+        row.startswith("refused: ") and row.endswith(": no such option") for row in finished.stdout.splitlines()
+    )
+    assert "the budget had no room" not in finished.text
+
+
+def test_failures_of_the_defaults_are_in_the_verdict(tmp_path: Path) -> None:
+    """A command that fails now and then gives no reason to trust a comparison without a word about it."""
+    script = (
+        "import os, pathlib, sys\n"
+        "if 'HOROVOD_FUSION_THRESHOLD' in os.environ: sys.exit('no such option')\n"
+        f"count = pathlib.Path({str(tmp_path / 'count')!r})\n"
+        "count.write_text((count.read_text() if count.exists() else '') + 'x')\n"
+        "if count.stat().st_size == 2: sys.exit('by chance')\n"
+        "print('ringtune: step_ms=5')\n"
+    )
+
+    finished = tune_script(tmp_path, script)
+
+    assert "no such option; the defaults failed 1 of 4 launches too\n" in finished.stdout, finished.text
 
 
 def test_a_command_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ class LaunchTarget(BaseTarget):
         refusals: Reasons why this run has given configs up, by config.
         error: Reason why the run cannot go on, or None.
         comparison: Extent to which results were compared.
+        baseline_launches: Launches of the baseline so far.
+        baseline_failures: Launches among them that failed.
     """
 
     def __init__(
@@ -97,11 +99,28 @@ class LaunchTarget(BaseTarget):
         self.given_up: set[Config] = {engine.effective(config) for config in given_up}
         self.refusals: dict[Config, str] = {}
         self.error: RingtuneError | None = None
+        self.baseline_launches = 0
+        self.baseline_failures = 0
 
     @property
     def comparison(self) -> Comparison:
         """Extent to which results were compared."""
         return self._check.comparison
+
+    @property
+    def have_all_failed(self) -> bool:
+        """True if configs were tried and the baseline alone has succeeded."""
+        return bool(self.refusals) and self._succeeded <= {self.baseline()}
+
+    def failures_text(self) -> str:
+        """Return the addition to a verdict about failed launches; empty where it needs none."""
+        text = ""
+        if self.have_all_failed:
+            text = f", the last with: {[*self.refusals.values()][-1]}"
+        if self.baseline_failures:
+            counts = f"{self.baseline_failures} of {self.baseline_launches} launches"
+            text += f"; the defaults failed {counts}{' too' if self.refusals else ''}"
+        return text
 
     def apply(self, config: Config) -> int:
         """Take `config` for the launches to come; return its epoch."""
@@ -149,6 +168,9 @@ class LaunchTarget(BaseTarget):
         except ConfigError as error:
             self.error = error
             raise TargetClosed(str(error)) from error
+        if self._config == self.baseline():
+            self.baseline_launches += 1
+            self.baseline_failures += bool(launched.failure)
         self._on_launch(LaunchEvent(self._config, launched))
         return launched
 
@@ -176,7 +198,7 @@ class LaunchTarget(BaseTarget):
             self.error = RingtuneError(failure_text(self._launcher.command, launched))
             raise TargetClosed("the command fails without anything being set")
         self.given_up.add(self._config)
-        self.refusals[self._config] = launched.failure
+        self.refusals[self._config] = launched.failure_with_words
 
     def _void(self, spec: WindowSpec) -> Window:
         reason = VoidReason.LAUNCH_FAILED

@@ -26,6 +26,8 @@ TAIL_LINES = 20
 """Last lines of the output that are kept for people."""
 MAX_LINE_BYTES = 1 << 16
 """Longest line, bytes; a longer one is taken in pieces."""
+MAX_LAST_LINE = 300
+"""Characters of a failed command's last line that verdict and table show."""
 MAX_STEPS = 100_000
 """Most step times of a launch that are kept; further ones change no median."""
 COLD_STEPS = 3
@@ -95,6 +97,13 @@ class Launched:
         if not self.step_ms and self.unusable is not None:
             return f"printed the score {self.unusable!r}, which is no number above zero"
         return self.complaint if self.step_ms else "printed no score"
+
+    @property
+    def failure_with_words(self) -> str:
+        """Reason why it does not count, with the last line of its output if the command itself failed."""
+        if not self.failure or self.failure == self.complaint or not self.tail:
+            return self.failure
+        return f"{self.failure}: {self.tail[-1][:MAX_LAST_LINE]}"
 
 
 @dataclass

@@ -2,7 +2,7 @@
 """Display of the tuning of a command: a line per launch on stderr, a table at the end."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -25,12 +25,14 @@ MOST_REFUSED = 8
 class LaunchDisplay:
     """Observer of the tuning run that shows every launch as well. Used from one thread."""
 
-    def __init__(self, baseline: Config) -> None:
+    def __init__(self, baseline: Config, failures_text: Callable[[], str] = str) -> None:
         """Begin with nothing shown.
 
         Args:
             baseline: The config that sets nothing.
+            failures_text: Returns the addition to the verdict about failed launches.
         """
+        self._failures_text = failures_text
         self._baseline = baseline
         self._phase = Phase.BASELINE
         self._place = ""
@@ -66,7 +68,7 @@ class LaunchDisplay:
     def finished(self, result: Result) -> None:
         """Show the verdict, if there is one."""
         if result.is_complete:
-            write_line(f"{PREFIX} {result.verdict}")
+            write_line(f"{PREFIX} {result.verdict}{self._failures_text()}")
 
     def warned(self, text: str) -> None:
         """Show a warning."""

@@ -47,6 +47,7 @@ from .turn import turn_on_host
 SURFACE_VERSION = 1
 """Raised only when a change of the engines' knobs makes old measurements worthless."""
 EXIT_DONE = 0
+EXIT_ALL_FAILED = 1
 SIGNAL_BASE = 128
 MAX_TIMEOUT_S = 86_400.0
 
@@ -132,7 +133,7 @@ def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console)
         console: Takes the result.
 
     Returns:
-        0 when the run came to a decision, 128 + the signal when the user ended it.
+        0 when the run came to a decision, 1 when all tried configs failed, 128 + the signal when the user ended it.
 
     Raises:
         ConfigError: If the request is not possible, or a file cannot be written.
@@ -162,7 +163,7 @@ class _CommandTuning:
         self.request = request
         self.engine = engine
         self.folder = request.output.absolute()
-        self.display = LaunchDisplay(engine.baseline())
+        self.display = LaunchDisplay(engine.baseline(), self._failures_text)
         self.baseline_ms: list[float] = []
         score = _score_of(request)
         self._settings = _run_settings(request, engine, space, score)
@@ -192,6 +193,14 @@ class _CommandTuning:
         with closing(log), closing(self.target):
             return TuningRun(self.target, self._designer, self._settings, log, self.display).run()
 
+    @property
+    def has_nothing_but_failures(self) -> bool:
+        """True if every config that was tried has failed, in an unfinished run before as well."""
+        return self.target.have_all_failed and not self._settings.prior_trials
+
+    def _failures_text(self) -> str:
+        return self.target.failures_text()
+
     def _note(self, event: LaunchEvent) -> None:
         self.display.launched(event)
         if event.config == self.engine.baseline() and not event.launched.failure:
@@ -204,6 +213,7 @@ def _conclude(run: _CommandTuning, result: Result, signal_number: int, console: 
     if signal_number:
         write_line(f"{PREFIX} {_interrupted_text(run, result)}")
         return SIGNAL_BASE + signal_number
+    result = replace(result, verdict=result.verdict + run.target.failures_text())
     written: dict[Path, WinnerFile] = {}
     if result.adopted:
         result = replace(result, config=run.engine.effective(result.config))
@@ -213,7 +223,7 @@ def _conclude(run: _CommandTuning, result: Result, signal_number: int, console: 
             written[run.folder / file.name] = file
     baseline_ms = median_of(run.baseline_ms) if run.baseline_ms else None
     print_table(result_table(result, written, baseline_ms, run.target.comparison, run.target.refusals), console)
-    return EXIT_DONE
+    return EXIT_ALL_FAILED if run.has_nothing_but_failures else EXIT_DONE
 
 
 def _interrupted_text(run: _CommandTuning, result: Result) -> str:

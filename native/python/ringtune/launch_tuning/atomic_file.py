@@ -36,6 +36,29 @@ def replace_file(path: Path, content: bytes, *, is_executable: bool = False) -> 
         if scratch is not None:
             with contextlib.suppress(OSError):
                 scratch.unlink(missing_ok=True)
-        raise ConfigError(
-            f"{path} cannot be written ({error.strerror or error}); choose a folder that is yours with --output"
-        ) from error
+        raise _refusal(path, error) from error
+
+
+def check_folder(folder: Path) -> None:
+    """Check that files can be written to a folder; what the check makes it also removes.
+
+    Raises:
+        ConfigError: If the folder cannot be made, or takes no file.
+    """
+    made: list[Path] = []
+    try:
+        made = [path for path in (folder, *folder.parents) if not path.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _refusal(folder, error) from error
+    finally:
+        for path in made:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+def _refusal(path: Path, error: OSError) -> ConfigError:
+    reason = error.strerror or error
+    return ConfigError(f"{path} cannot be written ({reason}); choose a folder that is yours with --output")

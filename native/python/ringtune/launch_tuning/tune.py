@@ -34,7 +34,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuning.failing_configs import FailureAwareDesigner, failed_configs
 
-from .atomic_file import replace_file
+from .atomic_file import check_folder, replace_file
 from .engines import Engine, WinnerFile, engine_names, find_engine
 from .launch_target import LaunchEvent, LaunchTarget
 from .launching import CommandLauncher
@@ -144,6 +144,7 @@ def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console)
     if shutil.which(request.command[0], path=environ.get("PATH")) is None:
         raise ConfigError(f"{request.command[0]!r} cannot be launched: there is no such program; check the command")
     space = engine.space(environ, request.only)
+    check_folder(request.output.absolute())
     for name, variable in engine.set_by_user(environ).items():
         write_line(f"{PREFIX} {variable} is set in the environment: {name} is left alone")
     with stop_on_signals() as stop, turn_on_host(environ, stop) as has_turn:
@@ -217,13 +218,25 @@ def _conclude(run: _CommandTuning, result: Result, signal_number: int, console: 
     written: dict[Path, WinnerFile] = {}
     if result.adopted:
         result = replace(result, config=run.engine.effective(result.config))
-        comment = comment_text(run.engine.name, run.request.command, result)
-        for file in run.engine.winner_files(result.config, run.folder, comment):
-            replace_file(run.folder / file.name, file.content, is_executable=file.is_executable)
-            written[run.folder / file.name] = file
+    try:
+        if result.adopted:
+            _write_winner(run, result, written)
+    finally:  # the winner is shown even where its file cannot be written
+        _show(run, result, written, console)
+    return EXIT_ALL_FAILED if run.has_nothing_but_failures else EXIT_DONE
+
+
+def _write_winner(run: _CommandTuning, result: Result, written: dict[Path, WinnerFile]) -> None:
+    """Write the winner's files, and note each that was written."""
+    comment = comment_text(run.engine.name, run.request.command, result)
+    for file in run.engine.winner_files(result.config, run.folder, comment):
+        replace_file(run.folder / file.name, file.content, is_executable=file.is_executable)
+        written[run.folder / file.name] = file
+
+
+def _show(run: _CommandTuning, result: Result, written: Mapping[Path, WinnerFile], console: Console) -> None:
     baseline_ms = median_of(run.baseline_ms) if run.baseline_ms else None
     print_table(result_table(result, written, baseline_ms, run.target.comparison, run.target.refusals), console)
-    return EXIT_ALL_FAILED if run.has_nothing_but_failures else EXIT_DONE
 
 
 def _interrupted_text(run: _CommandTuning, result: Result) -> str:

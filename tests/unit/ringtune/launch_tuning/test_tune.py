@@ -45,3 +45,14 @@ def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"--log .*no/log cannot be written: No such file or directory"):
         run_tune(request, {"PATH": "/usr/bin:/bin"}, Console(file=io.StringIO()))
+
+
+def test_a_folder_that_takes_no_file_is_refused(tmp_path: Path) -> None:
+    """Before the first launch: after a search of hours the winner would be lost."""
+    started = tmp_path / "started"
+    request = TuneRequest("horovod", ("touch", str(started)), Path("/proc/x"), score_wall=True, max_samples=1, pairs=2)
+
+    with pytest.raises(ConfigError, match=r"/proc/x cannot be written .*; choose a folder that is yours with --output"):
+        run_tune(request, {"PATH": "/usr/bin:/bin"}, Console(file=io.StringIO()))
+
+    assert not started.exists()

@@ -2,7 +2,7 @@
 """Sensitivity: the effect of each parameter, with its uncertainty.
 
 The effect of a parameter is the speed-up of its best tried value over its worst one, with all other parameters as in
-one config: f(worst) - f(best) of the model's slice, with the standard deviation of that difference. A parameter with
+one config: f(worst) - f(best) of the model, with the standard deviation of that difference. A parameter with
 little evidence therefore has a wide interval, not a small effect.
 """
 
@@ -35,11 +35,11 @@ class Sensitivity:
 
     Attributes:
         name: Name of the parameter.
-        best: Best of its values, by the model.
-        worst: Worst of its values, by the model.
+        best: Best of its tried values, by the model.
+        worst: Worst of its tried values, by the model.
         effect: Speed-up of the best value over the worst.
         tried: Number of values tried.
-        slice: Speed-ups of all values.
+        slice: Speed-ups over a grid of values, for the figure.
     """
 
     name: str
@@ -64,16 +64,22 @@ def sensitivities(surrogate: Surrogate, centre: Config) -> tuple[Sensitivity, ..
 
 
 def _sensitivity(surrogate: Surrogate, parameter: Parameter, centre: Config) -> Sensitivity:
-    values = surrogate.slice_values(parameter)
-    configs = [centre.replace({parameter.name: value}) for value in values]
-    changes = surrogate.changes(centre, configs)
-    fractions = [change.fraction for change in changes]
+    tried = surrogate.tried_values(parameter)
+    configs = [centre.replace({parameter.name: value}) for value in tried]
+    fractions = [change.fraction for change in surrogate.changes(centre, configs)]
     best, worst = int(np.argmax(fractions)), int(np.argmin(fractions))
     return Sensitivity(
         name=parameter.name,
-        best=values[best],
-        worst=values[worst],
+        best=tried[best],
+        worst=tried[worst],
         effect=surrogate.changes(configs[worst], [configs[best]])[0],
-        tried=len({config[parameter.name] for config in surrogate.configs}),
-        slice=Slice(parameter.name, tuple(values), tuple(changes)),
+        tried=len(tried),
+        slice=_slice(surrogate, parameter, centre),
     )
+
+
+def _slice(surrogate: Surrogate, parameter: Parameter, centre: Config) -> Slice:
+    """Return the model along a grid over the tried range, for the figure; the grid's values need not be tried ones."""
+    values = surrogate.slice_values(parameter)
+    changes = surrogate.changes(centre, [centre.replace({parameter.name: value}) for value in values])
+    return Slice(parameter.name, tuple(values), tuple(changes))

@@ -107,9 +107,13 @@ class Surrogate:
         """Parameters of which several values were tried."""
         return tuple(p for p in self.space.free if len({config[p.name] for config in self.configs}) > 1)
 
+    def tried_values(self, parameter: Parameter) -> list[Value]:
+        """Return the values of a parameter that were tried, in the order of measurement."""
+        return list(dict.fromkeys(config[parameter.name] for config in self.configs))
+
     def slice_values(self, parameter: Parameter) -> list[Value]:
         """Return values over the tried range, special values first."""
-        tried = list(dict.fromkeys(config[parameter.name] for config in self.configs))
+        tried = self.tried_values(parameter)
         if not isinstance(parameter, NumberParameter):
             return sorted(tried, key=str)
         special = [value for value in parameter.special if value in tried]

@@ -172,3 +172,14 @@ def test_a_slice_covers_what_was_tried(run: RunReview) -> None:
     assert sorted(values) == values
     assert max(tried) == values[-1]
     assert min(value for value in tried if value) == values[1]
+
+
+def test_best_and_worst_are_values_that_were_tried(run: RunReview) -> None:
+    """The figure's grid has values between them; the table names only those that were measured."""
+    surrogate = fit_surrogate(run)
+    assert surrogate is not None
+
+    for item in analyse(run).sensitivities:
+        tried = {config[item.name] for config in surrogate.configs}
+        assert {item.best, item.worst} <= tried
+        assert len(tried) == item.tried

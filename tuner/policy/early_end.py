@@ -23,6 +23,8 @@ from .state import RunState
 
 LEAST_CONFIGS = 10
 """Configs, the baseline included, that a search of several knobs rarely ends before."""
+SPENT_SHARE = 0.95
+"""Share of a limit from which it counts as spent in words; the policy plans with less than all of it."""
 USUAL_GAIN = 0.05
 """Gain assumed for the estimate if nothing better than the baseline was found yet."""
 ROUGH_STEPS = 200
@@ -149,7 +151,16 @@ def spent_budget_text(state: RunState, unit: str) -> str:
     """
     so_far, settings = so_far_of(state), state.settings
     limit = {"samples": settings.max_samples, "steps": settings.max_steps, "seconds": settings.max_seconds}[unit]
-    return f"{settings.limit_name(unit)}={limit:g} was spent first. {best_text(so_far)} {needed_text(so_far)}"
+    used = {"samples": limit, "steps": so_far.steps, "seconds": so_far.seconds}[unit]
+    return f"{_spent_text(so_far, settings.limit_name(unit), used, limit)}. {best_text(so_far)} {needed_text(so_far)}"
+
+
+def _spent_text(so_far: SoFar, name: str, used: float | None, limit: float | None) -> str:
+    """Return how much of a limit was used, and why the rest was not."""
+    if limit is None or used is None or used >= SPENT_SHARE * limit:
+        return f"{name}={limit:g} was spent first"
+    rest = "no further pair fits the rest" if so_far.phase is Phase.ADOPTION else "the rest is kept for a paired test"
+    return f"{used:.3g} of {name}={limit:g} were used; {rest}"
 
 
 def windows_interval(trials: Sequence[Trial], baseline: Config, config: Config) -> Interval | None:

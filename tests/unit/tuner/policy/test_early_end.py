@@ -89,7 +89,8 @@ def test_a_budget_that_is_too_small_is_named_with_what_was_needed(settings: RunS
 
     assert result.is_complete
     assert result.verdict.startswith("keeping default: ")
-    assert f"; {name} was spent first. " in result.verdict
+    told = rf"; [\d.]+ of {name} were used; the rest is kept for a paired test\. "
+    assert re.search(told, result.verdict), result.verdict
     assert re.search(MISSING, result.verdict), result.verdict
 
 
@@ -133,12 +134,12 @@ def test_a_test_that_had_no_time_to_tell_says_how_many_pairs_it_lacked() -> None
         believer = Believer(target.baseline().replace({"cycle_ms": 1.25}))
         settings = RunSettings(max_steps=150, max_samples=2, warmup_steps=0, steps_per_sample=10)
         verdict = tune(target, believer, settings).result.verdict
-        if "AUTOTUNE_MAX_STEPS=150 was spent" in verdict:
+        if "of AUTOTUNE_MAX_STEPS=150 were used; no further pair fits the rest" in verdict:
             told.append(verdict)
 
     assert len(told) >= 3, "most of these tests have too few pairs"
     for verdict in told:
-        assert re.search(r"speed-up -\d+\.\d+ % to \+\d+\.\d+ %, \d+ pairs\); AUTOTUNE_MAX", verdict), verdict
+        assert re.search(r"speed-up -\d+\.\d+ % to \+\d+\.\d+ %, \d+ pairs\); \d+ of AUTOTUNE_MAX", verdict), verdict
         assert re.search(r"of its speed-up [^ ]+ % to [^ ]+ %, by \d+ pairs\. A verdict", verdict), verdict
         assert re.search(r"would (have needed|need) about \d+ more pairs?", verdict), verdict
 

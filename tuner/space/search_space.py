@@ -76,17 +76,21 @@ class SearchSpace:
         Raises:
             SpaceError: If a parameter is missing, unknown, out of range, or differs from its fixed value.
         """
-        missing = [name for name in self._by_name if name not in config]
-        unknown = [str(name) for name in config if name not in self._by_name]
-        if missing or unknown:
-            faults = {"lacks": missing, "has unknown": unknown}
-            said = " and ".join(f"{verb} [{', '.join(names)}]" for verb, names in faults.items() if names)
-            raise SpaceError(f"the config {said}")
+        self._check_names(config)
         checked = Config({name: parameter.check(config[name]) for name, parameter in self._by_name.items()})
         for name, value in self.fixed.items():
             if checked[name] != value:
                 raise SpaceError(f"{name}={checked[name]!r} is not allowed; it is fixed to {value!r}")
         return checked
+
+    def _check_names(self, config: Mapping[str, Value]) -> None:
+        """Raise SpaceError if a parameter is missing or unknown."""
+        missing = [name for name in self._by_name if name not in config]
+        unknown = [str(name) for name in config if name not in self._by_name]
+        faults = {"lacks": missing, "has unknown": unknown}
+        if missing or unknown:
+            said = " and ".join(f"{verb} [{', '.join(names)}]" for verb, names in faults.items() if names)
+            raise SpaceError(f"the config {said}")
 
     def contains(self, config: Mapping[str, Value]) -> bool:
         """Return whether `validate` accepts `config`."""

@@ -95,6 +95,7 @@ class LaunchTarget(BaseTarget):
         self._epoch = 0
         self._steps = 0
         self._succeeded: set[Config] = set()
+        self._broken: set[Config] = set()
         self._check = ResultCheck(result_tolerance)
         self.given_up: set[Config] = {engine.effective(config) for config in given_up}
         self.refusals: dict[Config, str] = {}
@@ -109,8 +110,8 @@ class LaunchTarget(BaseTarget):
 
     @property
     def have_all_failed(self) -> bool:
-        """True if configs were tried and the baseline alone has succeeded."""
-        return bool(self.refusals) and self._succeeded <= {self.baseline()}
+        """True if configs were tried, the command failed with each of them, and the baseline alone has succeeded."""
+        return bool(self.refusals) and self.refusals.keys() <= self._broken and self._succeeded <= {self.baseline()}
 
     def failures_text(self) -> str:
         """Return the addition to a verdict about failed launches; empty where it needs none."""
@@ -199,6 +200,8 @@ class LaunchTarget(BaseTarget):
             raise TargetClosed("the command fails without anything being set")
         self.given_up.add(self._config)
         self.refusals[self._config] = launched.failure_with_words
+        if launched.is_broken:
+            self._broken.add(self._config)
 
     def _void(self, spec: WindowSpec) -> Window:
         reason = VoidReason.LAUNCH_FAILED

@@ -99,6 +99,11 @@ class Launched:
         return self.complaint if self.step_ms else "printed no score"
 
     @property
+    def is_broken(self) -> bool:
+        """True if the command itself failed: not for wrong results, and not where it took too long."""
+        return self.ending is LaunchEnding.BY_ITSELF and bool(self.exit_code or not self.step_ms)
+
+    @property
     def failure_with_words(self) -> str:
         """Reason why it does not count, with the last line of its output if the command itself failed."""
         if not self.failure or self.failure == self.complaint or not self.tail:

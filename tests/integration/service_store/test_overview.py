@@ -184,7 +184,7 @@ def test_hardware_and_models_are_counted(overview: Overview) -> None:
     """The hardware and models with the most results come first."""
     assert [("c" * 64, 3, 3), ("d" * 64, 1, 1)] == [(i.fingerprint, i.studies, i.others) for i in overview.hardware()]
     assert ("1" * 64, 2, 2) == next((i.fingerprint, i.studies, i.others) for i in overview.models())
-    equals = [item.name for item in overview.models() if (item.studies, item.others) == (1, 1)]
+    equals = [item.name or "" for item in overview.models() if (item.studies, item.others) == (1, 1)]
     assert len(equals) > 1
     assert sorted(equals) == equals
     assert ["cluster d"] == [item.name for item in overview.hardware("CLUSTER D")]

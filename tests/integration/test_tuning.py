@@ -245,7 +245,7 @@ def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
     [
         (
             {"AUTOTUNE_MAX_STEPS": "40"},
-            " of AUTOTUNE_MAX_STEPS=40 were used; the rest is kept for a paired test",
+            r"AUTOTUNE_MAX_STEPS=40 (was spent first|were used; the rest is kept for a paired test)",
             ("1", "60"),
         ),
         ({"AUTOTUNE_STEPS_PER_SAMPLE": "5000"}, "unfinished: the job ended in the ", ("2", "2")),
@@ -264,7 +264,7 @@ def test_a_job_that_cannot_tell_says_how_far_it_was(
 
     assert 0 == finished.code, finished.text
     (verdict,) = re.findall(r"ringtune autotune: ((?:unfinished|keeping default): .*)", finished.stderr)
-    assert told in verdict
+    assert re.search(told, verdict), verdict
     assert re.search(r"[Bb]est so far|was measured yet", verdict), verdict
     assert re.search(r"A verdict (would|on|takes)", verdict), verdict
     (run,) = json.loads(review.stdout)[0]["runs"]

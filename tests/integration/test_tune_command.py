@@ -3,29 +3,19 @@
 
 import os
 import signal
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ringtune.tuner import read_log
 from ringtune.tuning.host_lock import HostLock
-from tests.integration.forked_services import ringtune_words
-from tests.integration.jobs import DEADLINE_S, Finished, Job, program, ringtune, run_job, started, wait_for_line
+from tests.integration.jobs import DEADLINE_S, Job, program, ringtune, run_job, started, wait_for_line
+from tests.integration.tuned_commands import tune, tune_script
 
 MIB = 2**20
 SLOW_STEPS = 400
 """Together they take as long as a launch may."""
-
-
-def tune(folder: Path, command: Sequence[str], *options: str) -> list[str]:
-    """Return the command line that tunes a command for few trials, with its files in a folder; later options hold."""
-    files = ["--output", str(folder / "out"), "--log", str(folder / "log")]
-    quick = ["--max-samples", "4", "--pairs", "2", "--trial-timeout-s", "20", "--only", "fusion_bytes"]
-    target = ["--target", "horovod", "--designer", "random"]
-    return ringtune_words("tune", *target, *files, *quick, *options, "--", *command)
 
 
 def tuned_program(folder: Path, *options: str) -> list[str]:
@@ -37,11 +27,6 @@ def launches(folder: Path) -> list[str]:
     """Return the fusion threshold of each launch so far."""
     path = folder / "launches"
     return path.read_text(encoding="utf-8").split() if path.exists() else []
-
-
-def tune_script(folder: Path, script: str, *options: str) -> Finished:
-    """Tune a Python script to the end."""
-    return run_job(tune(folder, [sys.executable, "-c", script], *options))
 
 
 def first_word(job: Job) -> str:

@@ -1,18 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures while a command is tuned: the program's words, the exit code, and the winner without a file."""
 
-import sys
 from pathlib import Path
 
-from tests.integration.forked_services import ringtune_words
-from tests.integration.jobs import Finished, run_job
-
-
-def tune_script(folder: Path, script: str, *options: str) -> Finished:
-    """Tune one knob of a Python script to the end, with its files in a folder."""
-    target = ["--target", "horovod", "--designer", "random", "--only", "fusion_bytes", "--output", str(folder / "out")]
-    quick = ["--max-samples", "4", "--pairs", "2", "--trial-timeout-s", "20"]
-    return run_job(ringtune_words("tune", *target, *quick, *options, "--", sys.executable, "-c", script))
+from tests.integration.tuned_commands import tune_script
 
 
 def test_configs_that_all_fail_are_the_verdict(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from plotly.offline import get_plotlyjs
 from starlette.testclient import TestClient
 
 from ringtune.dashboards.web.views.hardware import PAGE
-from ringtune.tuner import default_config
+from ringtune.tuner import Config, default_config
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.contract.web.applications import BROWSER, HERE, application_with_pages
 from tests.unit.dashboards.pages import Page
@@ -134,19 +134,24 @@ def test_a_page_asks_for_nothing_elsewhere(client: TestClient) -> None:
         assert [] == [url for url in found if url and not url.startswith(("/", "#"))], path
 
 
+def report_adoption(client: TestClient, study_id: str, job_id: str, baseline: Config, better: Config) -> None:
+    """Report that a job has adopted a config over a baseline."""
+    test = {"speedup": 0.1, "ci_low": 0.05, "ci_high": 0.15, "pairs": 8, "ci_level": 0.9}
+    told = [
+        result_body(job_id, config=baseline.to_json(), phase="baseline"),
+        result_body(job_id, config=better.to_json(), phase="adoption", adoption=test),
+    ]
+    results = [{**body, "trial_id": str(uuid.uuid4())} for body in told]
+    assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code
+
+
 def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path: Path) -> None:
     """However many jobs began with another one."""
     poor, better = (default_config().replace({"fusion_bytes": kib << 10}) for kib in (64, 8192))
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         for baseline, job_id in ((default_config(), UUIDS[0]), (poor, UUIDS[1]), (poor, UUIDS[2])):
-            test = {"speedup": 0.1, "ci_low": 0.05, "ci_high": 0.15, "pairs": 8, "ci_level": 0.9}
-            told = [
-                result_body(job_id, config=baseline.to_json(), phase="baseline"),
-                result_body(job_id, config=better.to_json(), phase="adoption", adoption=test),
-            ]
-            results = [{**body, "trial_id": str(uuid.uuid4())} for body in told]
-            assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code
+            report_adoption(client, study_id, job_id, baseline, better)
 
         text = client.get(f"/studies/{study_id}").text
 
@@ -159,16 +164,10 @@ def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path:
 def test_a_gain_over_another_baseline_is_told_as_one(tmp_path: Path) -> None:
     """Two jobs that adopt over a baseline of their own confirm nothing; the page gives the reason, and no default."""
     poor, better = (default_config().replace({"fusion_bytes": kib << 10}) for kib in (64, 8192))
-    test = {"speedup": 0.1, "ci_low": 0.05, "ci_high": 0.15, "pairs": 8, "ci_level": 0.9}
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         for job_id in UUIDS[:2]:
-            told = [
-                result_body(job_id, config=poor.to_json(), phase="baseline"),
-                result_body(job_id, config=better.to_json(), phase="adoption", adoption=test),
-            ]
-            results = [{**body, "trial_id": str(uuid.uuid4())} for body in told]
-            assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code
+            report_adoption(client, study_id, job_id, poor, better)
 
         text = client.get(f"/studies/{study_id}").text
 

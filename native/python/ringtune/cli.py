@@ -19,6 +19,7 @@ from ringtune import __version__
 from ringtune.errors import ConfigError, RingtuneError
 
 from .compare_commands import add_commands as add_compare_commands
+from .printable import printable, printable_lines
 from .rendezvous_command import add_commands as add_rendezvous_command
 from .run_command import add_commands as add_run_command
 from .service.commands import add_commands as add_server_commands
@@ -274,10 +275,10 @@ def doctor(
         facts = fingerprint_report(os.environ)
         width = max(len(name) for name, _ in facts)
         lines = [f"{name:<{width}}  {value}" for name, value in facts]
-        typer.echo(json.dumps(dict(facts), indent=2) if as_json else "\n".join(lines))
+        typer.echo(json.dumps(dict(facts), indent=2) if as_json else "\n".join(map(printable, lines)))
         return 0
     report = examine(os.environ)
-    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else "\n".join(report.lines()))
+    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else "\n".join(map(printable, report.lines())))
     return 0
 
 
@@ -323,7 +324,7 @@ def _run_app(arguments: list[str]) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    typer.echo(f"ringtune: error: {text}", err=True)
+    typer.echo(printable_lines(f"ringtune: error: {text}"), err=True)
     return code
 
 

@@ -4,6 +4,8 @@
 import os
 from dataclasses import dataclass
 
+from ringtune.printable import printable_lines
+
 LEVELS = ("debug", "info", "warning", "error")
 STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR = 1, 2
 
@@ -34,8 +36,8 @@ class Console:
 
 
 def write_line(text: str) -> None:
-    """Write one line to stderr with one call, so that lines of several ranks do not mix."""
+    """Write one line to stderr with one call, so that lines of several ranks do not mix; only what is printable."""
     try:
-        os.write(STDERR_DESCRIPTOR, f"{text}\n".encode("utf-8", "backslashreplace"))
+        os.write(STDERR_DESCRIPTOR, f"{printable_lines(text)}\n".encode("utf-8", "backslashreplace"))
     except OSError:  # nobody listens; there is nobody to tell
         return

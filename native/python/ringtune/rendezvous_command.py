@@ -57,6 +57,7 @@ def rendezvous(
     from .bootstrap.explicit import JOB_KEY_NAME, read_job_key  # noqa: PLC0415
     from .console import write_line  # noqa: PLC0415
     from .launch.join_service import JoinedJob, listening_address, serve_job  # noqa: PLC0415
+    from .printable import printable  # noqa: PLC0415
     from .rendezvous.server import Patience  # noqa: PLC0415
 
     fewest, most = _numbers(workers, min_workers, max_workers)
@@ -73,7 +74,7 @@ def rendezvous(
         job,
         read_job_key(environ[JOB_KEY_NAME]),
         listening_address(listen),
-        typer.echo,
+        lambda text: typer.echo(printable(text)),
         lambda text: write_line(f"ringtune rendezvous: {text}."),
     )
 

@@ -11,6 +11,8 @@ import typer
 
 from ringtune.errors import ConfigError, StoreError
 
+from .printable import printable
+
 if TYPE_CHECKING:
     from ringtune.client import Recommendation, ServiceClient
     from ringtune.service_link.local_studies import StudyQuery
@@ -54,6 +56,11 @@ def push(
     return 0 if all(is_whole) else 1
 
 
+def _say(text: str, *, is_fault: bool = False) -> None:
+    """Print a line, on stderr if something is wrong; ids and reasons in it are others'."""
+    typer.echo(printable(text), err=is_fault)
+
+
 def _push_log(client: "ServiceClient", path: Path) -> bool:
     """Report the runs of a log; return whether all that is in it is there now."""
     from .service_link.results import first_runs  # noqa: PLC0415  (each command imports what it needs)
@@ -64,12 +71,12 @@ def _push_log(client: "ServiceClient", path: Path) -> bool:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}); give the path of a tuning log") from error
     if contents.bad_line_count:
-        typer.echo(f"{path}: {contents.bad_line_count} lines are no records and were left out", err=True)
+        _say(f"{path}: {contents.bad_line_count} lines are no records and were left out", is_fault=True)
     if not contents.runs:
-        typer.echo(f"{path}: there is no run in it", err=True)
+        _say(f"{path}: there is no run in it", is_fault=True)
     first = first_runs(contents.runs)
     if later := len(contents.runs) - len(first):
-        typer.echo(f"{path}: {later} later runs of these jobs are left out: a job is told by its first run")
+        _say(f"{path}: {later} later runs of these jobs are left out: a job is told by its first run")
     is_whole = [_push_run(client, path, run) for run in first]
     return bool(is_whole) and all(is_whole)
 
@@ -81,20 +88,22 @@ def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
     from .tuner.logs.records import record_to_json  # noqa: PLC0415
 
     if log.run is None:
-        typer.echo(f"{path}: run {log.run_id[:40]!r} has lost its first line and cannot be reported", err=True)
+        _say(f"{path}: run {log.run_id[:40]!r} has lost its first line and cannot be reported", is_fault=True)
         return False
     if not log.run.key.get("layout"):
-        typer.echo(f"{path}: run {log.run_id[:40]!r} tuned a command; the service keeps runs of engines only", err=True)
+        _say(
+            f"{path}: run {log.run_id[:40]!r} tuned a command; the service keeps runs of engines only", is_fault=True
+        )
         return False
     samples = [sample for sample in log.samples if sample.phase != Phase.WATCH]
     records = [record for record in (log.run, *samples, log.adoption, log.result, log.end) if record is not None]
     stored = client.push_run([record_to_json(record) for record in records], job_uuid(log.run_id))
-    typer.echo(
+    _say(
         f"{path}: run {log.run_id}: {stored.new} results are new, {stored.same} were there, "
         f"{stored.quarantined} are kept and not used"
     )
     if stored.reason:
-        typer.echo(f"{path}: run {log.run_id}: {stored.reason}", err=True)
+        _say(f"{path}: run {log.run_id}: {stored.reason}", is_fault=True)
     return not stored.reason
 
 
@@ -263,11 +272,11 @@ def _print_table(config: Mapping[str, Any], notes: list[str]) -> None:
 
     table = Table("parameter", "value")
     for name, value in config.items():
-        table.add_row(Text(name), Text(readable_value(name, value)))
+        table.add_row(Text(name), Text(printable(readable_value(name, value))))
     console = Console()
     console.print(table)
     for note in filter(None, notes):
-        console.print(Text("".join(character if character.isprintable() else " " for character in note)))
+        console.print(Text(printable(note)))
 
 
 def _ambiguous_text(offer: "Recommendation") -> str:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replies are read strictly, and the message of a refusal names the field."""
 
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, get_args, get_origin
 
 import pytest
 
+from ringtune import rest_models
 from ringtune.client import ServiceReplyError
 from ringtune.client.replies import read_reply
-from ringtune.rest_models.fields import Config, Count, Number, Reply, one_of
+from ringtune.rest_models.fields import SHOWN, Config, Count, Number, Reply, one_of
 
 
 class Inner(Reply):
@@ -76,3 +78,61 @@ def test_a_reply_that_is_no_object_is_refused() -> None:
     """An empty body is none either."""
     with pytest.raises(ServiceReplyError, match="Outer='None'"):
         read_reply(Outer, None)
+
+
+EMBEDDED = {"Study.search_space"}
+"""Fields that hold another program's JSON as it is; nobody shows them."""
+
+
+def texts_in(kind: Any, notes: Sequence[Any] = ()) -> Iterator[Sequence[Any]]:
+    """Yield what is said of each text in a type: its constraints and validators."""
+    if get_origin(kind) is Annotated:
+        inner, *own = get_args(kind)
+        yield from texts_in(inner, [*own, *notes])
+    elif kind is str:
+        yield notes
+    else:
+        for part in get_args(kind):
+            yield from texts_in(part)
+
+
+def unshowable_fields() -> list[str]:
+    """Return the fields of replies with a text that may hold what is not printable."""
+    replies = [model for model in vars(rest_models).values() if isinstance(model, type) and issubclass(model, Reply)]
+    return [
+        f"{model.__name__}.{name}"
+        for model in replies
+        for name, field in model.model_fields.items()
+        for notes in texts_in(field.annotation, field.metadata)
+        if not any(note is SHOWN or getattr(note, "pattern", None) for note in notes)
+    ]
+
+
+def test_every_text_of_a_reply_is_printable() -> None:
+    """A text of a reply is bound to a pattern, or its escape sequences are escaped."""
+    assert EMBEDDED == set(unshowable_fields())
+
+
+def test_escape_sequences_of_a_reply_are_escaped() -> None:
+    """They are in no field that a person, a terminal or a shell gets to see."""
+    default = {"trials": 0, "jobs": 0}
+    data = {
+        "config": {},
+        "source": "a\nb",
+        "target": "\x1b[2J",
+        "is_prior": True,
+        "standing": "\r",
+        "evidence": default,
+    }
+
+    read = read_reply(rest_models.Recommendation, {**data, "reason": "\u202e" * 2000})
+
+    assert ("a\\nb", "\\x1b[2J", "\\r", "\\u202e" * 2000) == (read.source, read.target, read.standing, read.reason)
+
+
+def test_a_refusal_is_printable() -> None:
+    """Names and values of the reply are in the message, as far as a person may be shown them."""
+    with pytest.raises(ServiceReplyError) as error:
+        read_reply(rest_models.Recommendation, {"config": {"\x1b[2J": "\x07"}})
+
+    assert str(error.value).isprintable()

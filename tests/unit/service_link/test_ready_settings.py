@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of settings to paste: the engines read back the config, and nothing foreign comes into a shell."""
 
+import shlex
 from typing import Any
 
 import pytest
 
 from ringtune.client import Evidence, Recommendation, ServiceReplyError
 from ringtune.errors import ConfigError
+from ringtune.printable import printable
 from ringtune.rest_models import StudyKey
 from ringtune.service_link.ready_settings import (
     advice_text,
@@ -136,3 +138,18 @@ def test_the_default_beside_which_a_gain_is_said_is_the_layouts(
 def test_what_is_pasted() -> None:
     """Comments, then exports."""
     assert "# a\nexport X=1\nexport Y=2" == shell_text({"X": "1", "Y": "2"}, "a", "")
+
+
+@pytest.mark.parametrize(
+    "foreign", ["exact\ntouch pwned\n#", "a\rtouch pwned", "a\x0btouch pwned", "a\u2028b", "$(touch pwned)"]
+)
+def test_every_line_is_a_comment_or_an_export(foreign: str) -> None:
+    """A foreign text gets no line of its own, and a value no words that a shell would obey."""
+    offer = with_evidence().model_copy(update={"source": foreign, "target": foreign})
+
+    text = shell_text({"X": foreign, "Y": "a;b"}, evidence_text(offer), foreign)
+
+    assert [True] * 4 == [line.startswith(("# ", "export ")) for line in text.splitlines()]
+    assert [["export", f"X={printable(foreign)}"], ["export", "Y=a;b"]] == [
+        shlex.split(line) for line in text.splitlines()[2:]
+    ]

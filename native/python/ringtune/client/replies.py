@@ -5,6 +5,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ringtune.printable import printable, shown
+
 from .errors import ServiceReplyError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -27,6 +29,6 @@ def read_reply(kind: type[Model], data: object) -> Model:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
-        value = "" if fault["type"] == "missing" else f"={str(fault['input'])[:SHOWN_CHARACTERS]!r}"
-        shown = f"{kind.__name__}{place}{value}: {fault['msg']}"
-        raise ServiceReplyError(f"the service's reply cannot be used: {shown}; is it of another version?") from error
+        value = "" if fault["type"] == "missing" else f"={shown(fault['input'], SHOWN_CHARACTERS)!r}"
+        text = printable(f"{kind.__name__}{place}{value}: {fault['msg']}")
+        raise ServiceReplyError(f"the service's reply cannot be used: {text}; is it of another version?") from error

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import httpcore
 import httpx
 
+from ringtune.printable import shown
+
 from .address import bearer_token, service_url
 from .deadline import DeadlineTransport, ExchangeDeadline
 from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableError
@@ -179,14 +181,8 @@ def _problem(body: bytes) -> dict[str, str]:
     code = fields.get("code")
     return {
         "code": code if isinstance(code, str) and code.isidentifier() else "",
-        "detail": _shown(detail) if isinstance(detail, str) else "no reason was given",
+        "detail": shown(detail, SHOWN_CHARACTERS) if isinstance(detail, str) else "no reason was given",
     }
-
-
-def _shown(text: str) -> str:
-    """Return what a foreign text may put on a terminal."""
-    plain = "".join(character if character.isprintable() else " " for character in text)
-    return plain if len(plain) <= SHOWN_CHARACTERS else f"{plain[:SHOWN_CHARACTERS]}..."
 
 
 def _retry_after_s(response: httpx.Response) -> float | None:
@@ -196,4 +192,4 @@ def _retry_after_s(response: httpx.Response) -> float | None:
 
 
 def _reason(error: Exception) -> str:
-    return _shown(str(error)) or type(error).__name__
+    return shown(str(error), SHOWN_CHARACTERS) or type(error).__name__

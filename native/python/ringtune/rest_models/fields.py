@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,6 +22,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+
+from ringtune.printable import printable
 
 MAX_HOSTS = 4096
 MAX_RANKS_PER_HOST = 4096
@@ -80,12 +83,20 @@ def one_of(*words: str) -> FieldInfo:
     return described
 
 
+SHOWN = AfterValidator(printable)
+"""Validator of a reply's texts, which end up on terminals and in shells: what is not printable becomes its escape.
+
+Nothing is refused: a service may hand on a text that an older one has stored, or that a job has sent.
+"""
+ShownText: TypeAlias = Annotated[str, SHOWN]
 Uuid: TypeAlias = Annotated[
     str,
     StringConstraints(pattern=UUID_PATTERN),
     Field(description="A UUID that the client made, in lower case.", examples=["6f1c2d1e-8a50-4c0e-9d2b-0a3f5b7c9d11"]),
 ]
-TrialName: TypeAlias = Annotated[str, Field(description="The trial's id.", json_schema_extra={"pattern": UUID_PATTERN})]
+TrialName: TypeAlias = Annotated[
+    ShownText, Field(description="The trial's id.", json_schema_extra={"pattern": UUID_PATTERN})
+]
 """A trial's id in a reply: imports may have brought others than UUIDs."""
 Fingerprint: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="A SHA-256 in hex.", examples=["ab" * 32])
@@ -96,14 +107,16 @@ TargetName: TypeAlias = Annotated[
     StringConstraints(pattern=TARGET_PATTERN),
     Field(description="Tuned target: `ringtune`, `torch-ddp`, `openmpi`, ...", examples=["ringtune"]),
 ]
-NamedTarget: TypeAlias = Annotated[str, Field(json_schema_extra={"pattern": TARGET_PATTERN}, examples=["ringtune"])]
+NamedTarget: TypeAlias = Annotated[
+    ShownText, Field(json_schema_extra={"pattern": TARGET_PATTERN}, examples=["ringtune"])
+]
 """A target in a reply: a page may ask for, and an import may have brought, one whose name is none."""
 Name: TypeAlias = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE),
     Field(description="Name for people; the key stays the fingerprint.", examples=["resnet50"]),
 ]
-Text: TypeAlias = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Text: TypeAlias = Annotated[str, StringConstraints(max_length=MAX_TEXT), SHOWN]
 
 Number: TypeAlias = Annotated[FiniteFloat, Field(ge=-1e300, le=1e300)]
 Positive: TypeAlias = Annotated[FiniteFloat, Field(ge=0, le=1e300)]

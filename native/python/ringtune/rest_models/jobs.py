@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from .fields import PRINTABLE, WHOLE, Count, Name, Reply, Seconds, Uuid, WireModel, one_of
+from .fields import PRINTABLE, WHOLE, Count, Name, Reply, Seconds, ShownText, Uuid, WireModel, one_of
 
 SaidState: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early"]
 Verdict: TypeAlias = Annotated[
@@ -53,7 +53,7 @@ class Job(Reply):
 
     job_id: Uuid
     state: Annotated[
-        str,
+        ShownText,
         one_of("running", "adopted", "keeping_default", "ended_early", "lost"),
         Field(description="`lost`: silent for too long without a decision; it crashed, or cannot reach the service."),
     ]

@@ -20,6 +20,7 @@ from .fields import (
     QueryParams,
     Reply,
     Seconds,
+    ShownText,
     TargetName,
     Text,
     one_of,
@@ -97,11 +98,11 @@ class Recommendation(Reply):
     """A config to start with; no evidence is an answer too: the default."""
 
     config: Annotated[Config, Field(description="Empty where nothing is known of the target: leave it as it is.")]
-    source: Annotated[str, one_of("exact", "nearest", "default")]
+    source: Annotated[ShownText, one_of("exact", "nearest", "default")]
     target: Annotated[NamedTarget, Field(description="Target that the config was measured on.")]
     is_prior: Annotated[StrictBool, Field(description="True if the job must test it before relying on it.")]
     standing: Annotated[
-        str,
+        ShownText,
         one_of("confirmed", "prior", "default"),
         Field(
             description="`confirmed`: adopted in paired tests of two independent reporters on this key. `prior`: "

@@ -15,6 +15,7 @@ from .fields import (
     Number,
     Positive,
     Reply,
+    ShownText,
     Text,
     TrialName,
     Uuid,
@@ -98,7 +99,7 @@ class StoredResult(Reply):
 
     trial_id: TrialName
     status: Annotated[
-        str,
+        ShownText,
         one_of("new", "same", "late", "quarantined", "conflict", "refused"),
         Field(
             description="`same`: it was here already. `late`: kept, but the lease had ended. `quarantined`: kept, and "

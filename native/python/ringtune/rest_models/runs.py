@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from .fields import MAX_RECORDS, Count, Name, Reply, Text, Uuid, WireModel
+from .fields import MAX_RECORDS, Count, Name, Reply, ShownText, Text, Uuid, WireModel
 
 LogRecord: TypeAlias = Annotated[
     dict[str, Any], Field(description="A record of the tuning log, schema 1, as its line has it.", min_length=1)
@@ -30,7 +30,7 @@ class StoredRun(Reply):
     """Outcome of one run of the log; `same` counts results that were here already."""
 
     run_id: Name
-    study_id: str | None
+    study_id: ShownText | None
     new: Count = 0
     same: Count = 0
     quarantined: Count = 0

@@ -19,6 +19,7 @@ from .fields import (
     ParameterValue,
     Reply,
     Seconds,
+    ShownText,
     TargetName,
     WireModel,
 )
@@ -146,4 +147,4 @@ class StudyPage(Reply):
     """Some studies; `next_cursor` is null on the last page."""
 
     items: list[Study]
-    next_cursor: str | None = None
+    next_cursor: ShownText | None = None

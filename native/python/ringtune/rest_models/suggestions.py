@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from .fields import Config, Count, LeaseSeconds, Reply, Seconds, Uuid, WireModel
+from .fields import Config, Count, LeaseSeconds, Reply, Seconds, ShownText, Uuid, WireModel
 from .studies import SearchSpace
 
 DEFAULT_LEASE_S = 600.0
@@ -41,7 +41,7 @@ class Suggestion(Reply):
 
     trial_id: Uuid
     config: Config
-    designer: Annotated[str, Field(description="Name of the designer that suggested it.")]
+    designer: Annotated[ShownText, Field(description="Name of the designer that suggested it.")]
     lease: Lease
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, StrictBool, StringConstraints
 
-from .fields import Count, Name, Reply, Seconds, WireModel, one_of
+from .fields import Count, Name, Reply, Seconds, ShownText, WireModel, one_of
 
 Scope: TypeAlias = Literal["read", "report", "admin"]
 TokenId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,32}$")]
@@ -45,7 +45,7 @@ class Token(Reply):
 
     id: TokenId
     name: Name
-    scopes: list[Annotated[str, one_of(*get_args(Scope))]]
+    scopes: list[Annotated[ShownText, one_of(*get_args(Scope))]]
     age_s: Seconds
     is_revoked: StrictBool
     has_many_jobs: ManyJobs = False
@@ -54,11 +54,11 @@ class Token(Reply):
 class CreatedToken(Token):
     """A token with its secret, which is shown this once: only its hash is kept."""
 
-    secret: Annotated[str, Field(examples=["rt_2Zk..."])]
+    secret: Annotated[ShownText, Field(examples=["rt_2Zk..."])]
 
 
 class TokenPage(Reply):
     """All tokens, the newest first."""
 
     items: list[Token]
-    next_cursor: str | None = None
+    next_cursor: ShownText | None = None

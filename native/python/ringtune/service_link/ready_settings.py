@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recommended config as text to paste: exports for a shell, in the words of the engine that is to be set.
 
-The service's text ends up in a shell: nothing is written that the engine's own search space does not allow.
+The service's text ends up in a shell: each line is a comment of printable text or one export, and no value is written
+that the engine's own search space does not allow.
 """
 
+import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from ringtune.client.errors import ServiceReplyError
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
+from ringtune.printable import printable
 from ringtune.rest_models import Recommendation
 from ringtune.tuner import Config, SearchSpace, SpaceError, default_config, engine_parameters
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
@@ -123,9 +126,10 @@ def horovod_variables(config: Config, target: str) -> dict[str, str]:
 
 
 def shell_text(variables: Mapping[str, str], *comments: str) -> str:
-    """Return comments and `export` lines, ready to be pasted."""
-    lines = [f"# {comment}" for comment in comments if comment]
-    return "\n".join([*lines, *(f"export {name}={value}" for name, value in variables.items())])
+    """Return comments and `export` lines, ready to be pasted, whatever the texts and values contain."""
+    lines = [f"# {printable(comment)}" for comment in comments if comment]
+    exports = [f"export {name}={shlex.quote(printable(value))}" for name, value in variables.items()]
+    return "\n".join([*lines, *exports])
 
 
 def _word(value: Any) -> str:

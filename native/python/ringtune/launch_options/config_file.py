@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.errors import ConfigError
+from ringtune.printable import quoted, shown
 
 from .option import Choice, LaunchOption
 from .tables import OPTIONS
 
+OPTION = "--config-file"
 CONTROLLER_KEY = "controller"
 RENAMED_KEYS = {"library_options.ccl_bgt_affinity": "library_options.thread_affinity"}
 """Keys of older versions of Horovod."""
-MAX_BYTES = 1 << 20
 
 
 def read_config_file(name: str) -> dict[str, Choice]:
@@ -30,24 +31,13 @@ def read_config_file(name: str) -> dict[str, Choice]:
 
 
 def _load(name: str) -> Mapping[Any, Any]:
-    import yaml  # noqa: PLC0415  (only jobs with such a file need it)
+    from ringtune.option_files import read_option_file  # noqa: PLC0415  (only jobs with such a file need YAML)
 
-    try:
-        with Path(name).open(encoding="utf-8") as file:
-            text = file.read(MAX_BYTES + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--config-file {name} cannot be read ({error}); give a YAML file") from error
-    if len(text) > MAX_BYTES:
-        raise ConfigError(f"--config-file {name} has more than {MAX_BYTES} characters; give a YAML file of options")
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        where = " ".join(str(error).split())
-        raise ConfigError(f"--config-file {name} is no YAML ({where}); correct it") from error
+    _, content = read_option_file(Path(name), OPTION)
     if content is None:
         return {}
     if not isinstance(content, Mapping):
-        raise ConfigError(f"--config-file {name} holds no sections; write for example params: {{cycle_time_ms: 2}}")
+        raise ConfigError(f"{OPTION} {name} holds no sections; write for example params: {{cycle_time_ms: 2}}")
     return content
 
 
@@ -55,7 +45,7 @@ def _choices(name: str, content: Mapping[Any, Any]) -> Iterator[Choice]:
     sections = {option.key.partition(".")[0] for option in OPTIONS.values() if option.key}
     for section, entries in content.items():
         if section not in sections:
-            raise _unknown(name, str(section), sections)
+            raise _unknown(name, shown(section), sections)
         if entries is None:
             continue
         if section == CONTROLLER_KEY:
@@ -63,13 +53,13 @@ def _choices(name: str, content: Mapping[Any, Any]) -> Iterator[Choice]:
         elif isinstance(entries, Mapping):
             yield from _section(name, section, entries)
         else:
-            raise ConfigError(f"--config-file {name}: {section} is {entries!r}; give it keys with values")
+            raise ConfigError(f"{OPTION} {name}: {section} is {quoted(entries)}; give it keys with values")
 
 
 def _section(name: str, section: str, entries: Mapping[Any, Any]) -> Iterator[Choice]:
     by_key = {option.key: option for option in OPTIONS.values() if option.key and option.key != CONTROLLER_KEY}
     for key, value in entries.items():
-        full_key = RENAMED_KEYS.get(f"{section}.{key}", f"{section}.{key}")
+        full_key = RENAMED_KEYS.get(f"{section}.{shown(key)}", f"{section}.{shown(key)}")
         if full_key not in by_key:
             raise _unknown(name, full_key, by_key)
         if value is not None:
@@ -77,23 +67,23 @@ def _section(name: str, section: str, entries: Mapping[Any, Any]) -> Iterator[Ch
 
 
 def _controller(name: str, value: object) -> Choice:
-    word = str(value).lower()
+    word = shown(value).lower()
     options = {option.field: option for option in OPTIONS.values() if option.key == CONTROLLER_KEY}
     if word not in options:
-        raise ConfigError(f"--config-file {name}: controller {value!r} is not known; known are {', '.join(options)}")
+        raise ConfigError(f"{OPTION} {name}: controller {quoted(value)} is not known; known are {', '.join(options)}")
     return options[word].choose(raw=True, origin=f"{name}: controller {word}")
 
 
 def _choice(option: LaunchOption, value: object, origin: str) -> Choice:
     if option.reader is None:
         if not isinstance(value, bool):
-            raise ConfigError(f"{origin} {value!r} is not possible; allowed: true, false")
+            raise ConfigError(f"{origin} {quoted(value)} is not possible; allowed: true, false")
         return Choice(option, value, origin)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ConfigError(f"{origin} {value!r} is not possible; allowed: {option.reader.allowed}")
+        raise ConfigError(f"{origin} {quoted(value)} is not possible; allowed: {option.reader.allowed}")
     return option.choose(str(value), origin)
 
 
 def _unknown(name: str, key: str, known: Iterable[str]) -> ConfigError:
     (nearest,) = difflib.get_close_matches(key, list(known), n=1, cutoff=0.0)
-    return ConfigError(f"--config-file {name}: {key} is not known; did you mean {nearest}?")
+    return ConfigError(f"{OPTION} {name}: {key} is not known; did you mean {nearest}?")

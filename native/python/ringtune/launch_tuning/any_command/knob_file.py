@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ringtune.errors import ConfigError
+from ringtune.option_files import read_option_file
+from ringtune.printable import quoted, shown
 
 from . import yaml_text
 
-MAX_CHARACTERS = 1 << 20
+OPTION = "--knobs"
+MAX_FAULT_CHARACTERS = 1000  # of the description of a fault: choices may be many
 MAX_KNOBS = 64
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 FORM = "{}"
@@ -276,31 +278,22 @@ def read_knob_file(path: Path) -> KnobFile:
     Raises:
         ConfigError: If it cannot be read, or is no such file; with file, line, key and value.
     """
-    try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(MAX_CHARACTERS + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--knobs {path} cannot be read ({error}); give a YAML file, such as\n{EXAMPLE}") from error
-    if len(text) > MAX_CHARACTERS:
-        raise ConfigError(f"--knobs {path} has more than {MAX_CHARACTERS} characters; give a YAML file of knobs")
-    try:
-        content, node = yaml_text.load(text), yaml_text.compose(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ConfigError(f"--knobs {path} is no YAML ({' '.join(str(error).split())}); correct it") from error
+    text, content = read_option_file(path, OPTION, yaml_text.PlainLoader)
     if not isinstance(content, Mapping):
-        raise ConfigError(f"--knobs {path} holds no knobs; write for example {EXAMPLE}")
+        raise ConfigError(f"{OPTION} {path} holds no knobs; write for example {EXAMPLE}")
     try:
         return KnobFile.model_validate(content)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        line = yaml_text.line_of(node, fault["loc"])
-        raise ConfigError(f"--knobs {path}, line {line}: {_fault_text(content, fault)}") from error
+        line = yaml_text.line_of(yaml_text.compose(text), fault["loc"])
+        said = shown(_fault_text(content, fault), MAX_FAULT_CHARACTERS)
+        raise ConfigError(f"{OPTION} {path}, line {line}: {said}") from error
 
 
 def _fault_text(content: Mapping[str, Any], fault: Mapping[str, Any]) -> str:
     """Return the fault of a file in words: where, the value, what is allowed."""
     place: Sequence[Any] = fault["loc"]
-    words = [str(part) for part in place]
+    words = [shown(part) for part in place]
     if words[:1] == ["knobs"] and len(words) > 1:
         words = [f"knob {_name_of(content, place[1])}:", *words[2:]]
     where = " ".join(words) or "the file"
@@ -314,14 +307,14 @@ def _fault_text(content: Mapping[str, Any], fault: Mapping[str, Any]) -> str:
     reason = str(fault["msg"]).removeprefix("Value error, ")
     reason = reason[0].lower() + reason[1:] if reason.startswith("Input") else reason
     value = fault["input"]
-    shown = f" {value!r}" if isinstance(value, (bool, int, float, str)) else ""
-    return f"{where}{shown}: {reason}".replace("::", ":")
+    given = f" {quoted(value)}" if isinstance(value, (bool, int, float, str)) else ""
+    return f"{where}{given}: {reason}".replace("::", ":")
 
 
-def _name_of(content: Mapping[str, Any], index: int) -> object:
+def _name_of(content: Mapping[str, Any], index: int) -> str:
     entry = content["knobs"][index]
     named = entry.get("name") if isinstance(entry, Mapping) else None
-    return named if named is not None else f"number {index + 1}"
+    return shown(named) if named is not None else f"number {index + 1}"
 
 
 def _known_keys(place: Sequence[Any]) -> list[str]:

@@ -113,12 +113,12 @@ def joining(address: str, **changes: str) -> dict[str, str]:
 class BareWorker:
     """A worker that speaks the protocol step by step, and dies between two of them."""
 
-    def __init__(self, address: str, key: str = KEY) -> None:
-        """Connect and ask for a meeting."""
+    def __init__(self, address: str, key: str = KEY, **described: object) -> None:
+        """Connect and ask for a meeting; `described` is what the worker says of itself in another way."""
         server = Address.parse(address)
         to = Destination(Address("tcp", server.host, server.port), NO_RANK, JOIN_PURPOSE)
         nothing: Message = {"first_meeting": None, "meeting": None, "rank": None}
-        join = {"site": own_site().to_text(), "host_name": "bare", "pid": 1, "worker_id": "", **nothing}
+        join = {"site": own_site().to_text(), "host_name": "bare", "pid": 1, "worker_id": "", **nothing, **described}
         membership = Membership(NO_RANK, 0, bytes.fromhex(key))
         self.channel: Channel = open_channel(to, membership, join, Deadline.after(DEADLINE_S))
         self.channel.send({"type": "next"})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers that get their ranks on arrival: meetings, further meetings, deaths at every point, and strangers."""
 
+import json
 import socket
 import sys
 import time
@@ -10,6 +11,7 @@ import pytest
 
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.address import Address
+from ringtune.rendezvous.channel import ChannelError
 from ringtune.rendezvous.roster import FixedRoster
 from ringtune.rendezvous.server import Patience
 from tests.integration.hosts import hosts, needs_hosts
@@ -127,6 +129,48 @@ def test_unknown_words_are_passed_over() -> None:
         place = worker.hear("place")
 
         assert (0, 1) == (place["rank"], place["size"])
+
+
+NESTED = json.loads("[" * 800 + "]" * 800)
+NONSENSE: tuple[dict[str, object], ...] = (
+    {"site": "[" * 20_000},
+    {"site": json.dumps(["h", "n", ["127.0.0.1/8"] * 1000])},
+    {"site": json.dumps(["h", "n", ["everywhere"]])},
+    {"site": json.dumps(["h" * 100_000, "n", []])},
+    {"site": json.dumps(["h", NESTED, []])},
+    {"site": NESTED},
+    {"pid": 1.5},
+    {"pid": 2**62},
+    {"pid": -1},
+    {"meeting": 2**62},
+    {"meeting": True},
+    {"rank": "1"},
+    {"first_meeting": NESTED},
+    {"host_name": NESTED},
+    {"worker_id": "w" * 100_000},
+    {"worker_id": None},
+)
+"""What a worker with the job key may say of itself when its memory is damaged, or its version is another."""
+
+
+def test_a_worker_that_talks_nonsense_ends_alone() -> None:
+    """Whatever a worker with the key says, the others meet, and their meetings have numbers as before."""
+    with served(FixedRoster(2)) as server, ExitStack() as stack:
+        for described in NONSENSE:
+            with pytest.raises(ChannelError):
+                BareWorker(server.address, **described).hear("place")
+        first, second = BareWorker(server.address), BareWorker(server.address)
+        stack.callback(second.die)
+        number = first.hear("place")["number"]
+        first.say("next", patience_s=[NESTED])
+        first.say("listening", number=number, address=[NESTED])
+        with pytest.raises(ChannelError):
+            first.hear("address")
+        third = BareWorker(server.address, host_name="a\nringtune rendezvous: forged\x1b[2J")
+        stack.callback(third.die)
+
+        assert (0, number + 1) == (second.hear("again")["number"], second.hear("place")["number"])
+        assert ["bare", "a\\nringtune rendezvous: forged\\x1b[2J"] == [one.host_name for one in server.workers()]
 
 
 def test_who_inherits_a_workers_variables_joins_nothing() -> None:

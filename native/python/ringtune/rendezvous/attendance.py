@@ -5,15 +5,18 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ringtune.errors import RingtuneError
+from ringtune.printable import printable, shown
 
 from .channel import Channel, ChannelError, Message, could_tell
 from .conflicts import describe_failure
 from .roster import Worker
 from .site import Site
 
+MAX_NAME_CHARACTERS = 500  # of a worker's or a host's name; the kernel's host names end at 64
+MAX_PID = 2**31 - 1
+MAX_MEETINGS = 10**9  # number of the latest meeting that a worker may claim: a server goes on from the largest
 LEAST_PATIENCE_S = 5.0  # for those whose own time limit passes a little later than the first one's
 
 
@@ -94,20 +97,17 @@ class Attendance:
         Raises:
             ChannelError: If the message is malformed.
         """
-        try:
-            site = Site.from_text(join["site"])
-            worker = Worker(
-                arrival=self._next_arrival,
-                worker_id=str(join["worker_id"]),
-                host=site.host,
-                host_name=str(join["host_name"]),
-                pid=int(join["pid"]),
-                first_meeting=_optional_number(join["first_meeting"]),
-                meeting=_optional_number(join["meeting"]),
-                rank=_optional_number(join["rank"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ChannelError(f"a worker describes itself in another way: {error!r}") from error
+        site = Site.from_text(join.get("site", ""))
+        worker = Worker(
+            arrival=self._next_arrival,
+            worker_id=_name(join, "worker_id"),
+            host=site.host,
+            host_name=_name(join, "host_name"),
+            pid=_number(join, "pid", MAX_PID) or 0,
+            first_meeting=_number(join, "first_meeting", MAX_MEETINGS),
+            meeting=_number(join, "meeting", MAX_MEETINGS),
+            rank=_number(join, "rank", MAX_MEETINGS),
+        )
         return Attendant(channel, site, worker)
 
     def add(self, attendant: Attendant) -> None:
@@ -152,5 +152,16 @@ class Attendance:
                 self.tell([attendant], {"type": "failed", **describe_failure(attendant.verdict)})
 
 
-def _optional_number(value: Any) -> int | None:
-    return None if value is None else int(value)
+def _name(join: Message, field: str) -> str:
+    """Return a name that is shown to people; one that would forge a line of theirs is shown with its escapes."""
+    value = join.get(field)
+    if not isinstance(value, str) or len(value) > MAX_NAME_CHARACTERS:
+        raise ChannelError(f"{field} of a worker is no text of at most {MAX_NAME_CHARACTERS} characters")
+    return printable(value)
+
+
+def _number(join: Message, field: str, most: int) -> int | None:
+    value = join.get(field)
+    if value is not None and (type(value) is not int or not 0 <= value <= most):
+        raise ChannelError(f"{field} of a worker is {shown(value)}; allowed: 0 to {most}, or null")
+    return value

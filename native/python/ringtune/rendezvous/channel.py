@@ -8,6 +8,7 @@ it waits for, so that a socket can be handed on between two messages.
 
 import array
 import json
+import math
 import os
 import select
 import socket
@@ -18,11 +19,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ringtune.printable import shown
 from ringtune.standard_streams import above_standard_streams
 
 Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 1 << 20  # the largest honest message, the plan of a world of 1,000 ranks, is under 256 KiB
+LARGEST_INTEGER = 2**63 - 1  # bytes, bits per second and ids are below it; the engine's integers end there
+MAX_DIGITS = 20  # of an integer, sign included; one more is over the limit, whatever it is
 MAX_DESCRIPTORS = 253  # the kernel's SCM_MAX_FD
 SEND_LIMIT_S = 5.0  # a peer that does not read for so long is given up
 _KEEPALIVE = {
@@ -129,11 +133,38 @@ class FrameDecoder:
         return int(length)
 
 
-def _decode_body(body: bytes) -> Message:
+def read_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text of a peer: no NaN, no infinity, no number that a message has no use for.
+
+    Raises:
+        ChannelError: If it is no such text, or nested too deeply to be read.
+    """
     try:
-        message = json.loads(body)
+        return json.loads(text, parse_constant=_refused, parse_int=_bounded, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        raise ChannelError(f"a frame is not JSON: {error}") from error
+        raise ChannelError(f"a text is not JSON, or not within bounds: {shown(str(error))}") from error
+
+
+def _refused(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _bounded(digits: str) -> int:
+    number = int(digits[: MAX_DIGITS + 1])
+    if abs(number) > LARGEST_INTEGER:
+        raise ValueError(f"an integer of {len(digits)} digits is over the limit of {LARGEST_INTEGER}")
+    return number
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{shown(digits)} is over the limit of a number")
+    return number
+
+
+def _decode_body(body: bytes) -> Message:
+    message = read_json(body)
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ChannelError("a frame is not an object with a string 'type'")
     return message
@@ -293,10 +324,10 @@ class Channel:
 
 
 def could_tell(channel: Channel, message: Message) -> bool:
-    """Send a message to a peer that may be gone; return whether it was still there."""
+    """Send a message to a peer that may be gone; return whether it has got it: one that is too large goes to nobody."""
     try:
         channel.send(message)
-    except ChannelError:
+    except (ChannelError, ValueError):
         return False
     return True
 

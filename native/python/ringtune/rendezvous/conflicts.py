@@ -7,6 +7,7 @@ from typing import Any
 
 from ringtune import __version__
 from ringtune.errors import ConfigError, RingtuneError, error_from_name
+from ringtune.printable import printable_lines, quoted, shown
 
 from .channel import Message
 from .place import Offer, Place
@@ -19,7 +20,7 @@ def describe_failure(error: RingtuneError) -> dict[str, str]:
 
 def failure_from(message: Message) -> RingtuneError:
     """Return the error that a message describes, whatever the message holds."""
-    return error_from_name(str(message.get("error")), str(message.get("text")))
+    return error_from_name(shown(message.get("error")), printable_lines(_text(message.get("text"))))
 
 
 def failure_of(rank: int, message: Message) -> RingtuneError:
@@ -59,7 +60,7 @@ def find_conflict(place: Place, offer: Offer, rank: int, join: Message) -> Ringt
     )
     for key, ours, advice in expected:
         if join.get(key) != ours:
-            return ConfigError(f"rank {rank} has {key} {join.get(key)!r} but rank 0 has {ours!r}; {advice}")
+            return ConfigError(f"rank {rank} has {key} {quoted(join.get(key))} but rank 0 has {ours!r}; {advice}")
     if not isinstance(join.get("host"), str) or not isinstance(join.get("facts"), dict):
         return ConfigError(f"rank {rank} did not say where it runs; install one version of ringtune for all ranks")
     return _settings_conflict(offer, rank, join.get("given"))
@@ -75,10 +76,14 @@ def _settings_conflict(offer: Offer, rank: int, given: Any) -> ConfigError | Non
         if value != ours:
             origin = "sets" if variable in offer.given else "has, by default,"
             return ConfigError(
-                f"rank {rank} sets {variable}={value!r} but rank 0 {origin} {ours!r}; rank 0's settings hold for all "
-                f"ranks: set {variable} alike on every rank, or on rank 0 alone"
+                f"rank {rank} sets {variable}={quoted(value)} but rank 0 {origin} {ours!r}; rank 0's settings hold for "
+                f"all ranks: set {variable} alike on every rank, or on rank 0 alone"
             )
     return None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else shown(value)
 
 
 def missing_ranks(world_size: int, present: Iterable[int]) -> list[int]:

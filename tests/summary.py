@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Add up the JUnit files of one test run and print one line: passed, failed, not run.
 
-Duty: the last line of `make test`; with `--recorded`, which `make test-long` gives, also what tests recorded. It knows
-JUnit XML and the file `not-run.txt`, and nothing of the tests.
+Duty: the last lines of `make test`: what the machine lacks, and the counts. With `--recorded`, which `make test-long`
+gives, also what tests recorded; where `seconds.txt` is, as `make test-all` writes it, also the minutes of each part. It
+knows JUnit XML and these files, and nothing of the tests.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-EXPECTED_PARTS = ("native-tests", "python-unit", "python-jobs", "mpi-mpich", "mpi-openmpi", "tensorflow")
+NOT_RUN = "not-run.txt"  # a line "PART: REASON" for each part that this machine cannot run
+SECONDS = "seconds.txt"  # a line "PART SECONDS" for each part of `make test-all`
 
 
 @dataclass(frozen=True)
@@ -42,27 +45,54 @@ def read_junit(path: Path) -> Counts:
     return counts
 
 
-def summarize(results: Path, failed_parts: list[str], *, is_ci: bool) -> tuple[str, bool]:
+def lacking(results: Path) -> dict[str, str]:
+    """Return the parts that could not run on this machine, each with its reason."""
+    file = results / NOT_RUN
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def skip_reasons(results: Path) -> Counter[str]:
+    """Return the reasons for which tests were skipped, with the number of tests."""
+    reasons: Counter[str] = Counter()
+    for path in sorted(results.glob("*.xml")):
+        for skipped in ET.parse(path).getroot().iter("skipped"):
+            reasons[skipped.get("message", "").removeprefix("NOT RUN: ")] += 1
+    reasons.pop("", None)
+    return reasons
+
+
+def summarize(results: Path, parts: Sequence[str], failed: Sequence[str] = (), *, is_ci: bool) -> tuple[str, bool]:
     """Return the summary line and whether the run counts as good.
 
     Args:
-        results: Folder with `<part>.xml` and, for parts that could not run, a line in `not-run.txt`.
-        failed_parts: Names of what failed outside of the tests, each counted as one failure.
+        results: Folder with `<part>.xml` and, for parts that this machine cannot run, a line in `not-run.txt`.
+        parts: Names of the parts that the run should have.
+        failed: Names of what ended with an error, each counted as one failure.
         is_ci: Whether a part that did not run is a failure.
     """
-    total = Counts(failed=len(failed_parts))
+    total = Counts(failed=len(failed))
     for path in results.glob("*.xml"):
         total += read_junit(path)
-    not_run = [part for part in EXPECTED_PARTS if not (results / f"{part}.xml").is_file()]
-    announced = (results / "not-run.txt").is_file()
-    if not_run and (is_ci or not announced):
-        total += Counts(failed=len(not_run))
+    not_run = [part for part in parts if not (results / f"{part}.xml").is_file()]
+    announced = () if is_ci else lacking(results)
+    total += Counts(failed=sum(part not in announced for part in not_run))
     line = f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped"
-    if failed_parts:
-        line += f", failed besides tests: {', '.join(failed_parts)}"
+    if failed:
+        line += f", ended with an error: {', '.join(failed)}"
     if not_run:
         line += f", not run: {', '.join(not_run)}"
     return line, total.failed == 0
+
+
+def minutes_lines(results: Path) -> Iterator[str]:
+    """Yield a line with the minutes of each part, and one with their sum."""
+    file = results / SECONDS
+    rows = [line.split() for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
+    for part, seconds in rows:
+        yield f"{int(seconds) / 60:6.1f} min  {part}"
+    if rows:
+        yield f"{sum(int(seconds) for _, seconds in rows) / 60:6.1f} min  in all"
 
 
 def recorded_lines(results: Path) -> Iterator[str]:
@@ -78,12 +108,17 @@ def main() -> int:
     """Print the summary; 0 when nothing failed."""
     parser = argparse.ArgumentParser(description="Add up the results of one test run.")
     parser.add_argument("results", type=Path, metavar="FOLDER", help="folder of the JUnit files")
-    parser.add_argument("failed_parts", nargs="*", metavar="FAILED_PART", help="part that failed outside of the tests")
+    parser.add_argument("--parts", nargs="*", default=[], help="names of the parts that the run should have")
+    parser.add_argument("--failed", nargs="*", default=[], help="names of what ended with an error")
     parser.add_argument("--recorded", action="store_true", help="print the figures that tests recorded, too")
     arguments = parser.parse_args()
+    results: Path = arguments.results
     is_ci = os.environ.get("CI", "") not in {"", "0", "false"}
-    lines = list(recorded_lines(arguments.results)) if arguments.recorded else []
-    line, is_good = summarize(arguments.results, arguments.failed_parts, is_ci=is_ci)
+    lines = list(recorded_lines(results)) if arguments.recorded else []
+    lines += [f"{count} skipped: {reason}" for reason, count in skip_reasons(results).items()]
+    lines += [f"not run: {part}: {reason}" for part, reason in lacking(results).items()]
+    lines += minutes_lines(results)
+    line, is_good = summarize(results, arguments.parts, arguments.failed, is_ci=is_ci)
     sys.stdout.write("\n".join([*lines, line]) + "\n")
     return 0 if is_good else 1
 

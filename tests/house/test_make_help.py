@@ -9,9 +9,9 @@ import pytest
 
 from tests.house.source_tree import REPOSITORY
 
-GROUPS = ["Set-up", "Tests and style", "Demonstration and benchmarks", "Documents", "Release"]
+GROUPS = ["Set-up", "Demonstration and benchmarks", "Documents", "Release", "Tests and style"]
 COLUMNS = 120
-INTERNAL = {"test-beside-python"}
+INTERNAL = {"native-tests", "test-alone", "test-ranks", "test-wide", "test-beside-wide", "environments"}
 """Targets that others start; a person has no use for them."""
 
 
@@ -32,8 +32,10 @@ def test_help_has_five_groups_in_order(printed: list[str]) -> None:
 
 def test_each_target_has_one_line(printed: list[str]) -> None:
     """Each phony target is listed once, with a verb in front, within the width of a terminal."""
-    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    phony = {name for name in re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split() if "$" not in name}
+    files = (REPOSITORY / "Makefile", REPOSITORY / "tests" / "targets.mk")
+    makefiles = "\n".join(file.read_text(encoding="utf-8") for file in files).replace("\\\n", " ")
+    listings = re.findall(r"^\.PHONY: (.*)$", makefiles, re.MULTILINE)
+    phony = {name for listing in listings for name in listing.split() if "$" not in name}
     listed = [re.match(r"  make (\S+) +(\S.*)$", line) for line in printed if line.startswith("  make ")]
     names = [match[1] for match in listed if match and match[2][0].islower()]
 

@@ -4,18 +4,20 @@
 import re
 from pathlib import Path
 
-from tests.summary import EXPECTED_PARTS, recorded_lines, summarize
+import pytest
+
+from tests.house.source_tree import REPOSITORY
+from tests.summary import lacking, minutes_lines, recorded_lines, skip_reasons, summarize
 
 PASSED = '<testcase name="a"/>'
 FAILED = '<testcase name="b"><failure/></testcase>'
-SKIPPED = '<testcase name="c"><skipped/></testcase>'
+SKIPPED = '<testcase name="c"><skipped message="NOT RUN: namespaces need root"/></testcase>'
+PARTS = ("native", "alone")
 
 
-def results(folder: Path, native: str | None, python: str | None) -> Path:
-    """Write JUnit files for the parts that ran; those with environments of their own have no cases."""
-    for part in ("mpi-mpich", "mpi-openmpi", "tensorflow", "python-jobs"):
-        (folder / f"{part}.xml").write_text("<testsuite/>", encoding="utf-8")
-    for part, cases in (("native-tests", native), ("python-unit", python)):
+def results(folder: Path, native: str | None, alone: str | None) -> Path:
+    """Write JUnit files for the parts that ran."""
+    for part, cases in (("native", native), ("alone", alone)):
         if cases is not None:
             (folder / f"{part}.xml").write_text(f"<testsuite>{cases}</testsuite>", encoding="utf-8")
     return folder
@@ -23,41 +25,46 @@ def results(folder: Path, native: str | None, python: str | None) -> Path:
 
 def test_the_parts_are_added_up(tmp_path: Path) -> None:
     """One line counts C++ and Python together; one failure makes the run bad."""
-    line, is_good = summarize(results(tmp_path, PASSED + FAILED, PASSED + SKIPPED), [], is_ci=True)
+    line, is_good = summarize(results(tmp_path, PASSED + FAILED, PASSED + SKIPPED), PARTS, is_ci=True)
 
     assert ("2 passed, 1 failed, 1 skipped", False) == (line, is_good)
 
 
-def test_an_announced_part_that_did_not_run_is_named(tmp_path: Path) -> None:
-    """At home the C++ tests may be missing, and are named."""
-    (tmp_path / "not-run.txt").write_text("tests/native\n", encoding="utf-8")
+@pytest.mark.parametrize("is_ci", [False, True])
+def test_a_part_that_the_machine_cannot_run_fails_continuous_integration_alone(tmp_path: Path, is_ci: bool) -> None:
+    """Elsewhere the part is named with its reason, and the run is good."""
+    (tmp_path / "not-run.txt").write_text("native: no GoogleTest\n", encoding="utf-8")
 
-    line, is_good = summarize(results(tmp_path, None, PASSED), [], is_ci=False)
+    line, is_good = summarize(results(tmp_path, None, PASSED), PARTS, is_ci=is_ci)
 
-    assert ("1 passed, 0 failed, 0 skipped, not run: native-tests", True) == (line, is_good)
-
-
-def test_a_part_that_did_not_run_fails_continuous_integration(tmp_path: Path) -> None:
-    """A missing part is a failure where CI is set, even if it was announced."""
-    (tmp_path / "not-run.txt").write_text("tests/native\n", encoding="utf-8")
-
-    _, is_good = summarize(results(tmp_path, None, PASSED), [], is_ci=True)
-
-    assert not is_good
+    assert (f"1 passed, {int(is_ci)} failed, 0 skipped, not run: native", not is_ci) == (line, is_good)
+    assert {"native": "no GoogleTest"} == lacking(tmp_path)
 
 
 def test_a_part_that_broke_without_results_is_a_failure(tmp_path: Path) -> None:
     """A build that failed left no file and announced nothing."""
-    _, is_good = summarize(results(tmp_path, None, PASSED), [], is_ci=False)
+    _, is_good = summarize(results(tmp_path, None, PASSED), PARTS, is_ci=False)
 
     assert not is_good
 
 
-def test_failures_besides_tests_are_counted(tmp_path: Path) -> None:
+def test_a_part_that_ended_with_an_error_is_counted(tmp_path: Path) -> None:
     """A failed lint shows in the last line."""
-    line, is_good = summarize(results(tmp_path, PASSED, PASSED), ["lint"], is_ci=True)
+    line, is_good = summarize(results(tmp_path, PASSED, PASSED), PARTS, ["lint"], is_ci=True)
 
-    assert ("2 passed, 1 failed, 0 skipped, failed besides tests: lint", False) == (line, is_good)
+    assert ("2 passed, 1 failed, 0 skipped, ended with an error: lint", False) == (line, is_good)
+
+
+def test_the_reasons_of_skips_are_counted(tmp_path: Path) -> None:
+    """One line per thing that the machine lacks, with the number of tests."""
+    assert {"namespaces need root": 2} == skip_reasons(results(tmp_path, SKIPPED, PASSED + SKIPPED))
+
+
+def test_the_minutes_of_the_parts_are_listed(tmp_path: Path) -> None:
+    """Each part has its minutes, and the last line their sum."""
+    (tmp_path / "seconds.txt").write_text("core 360\nwide 90\n", encoding="utf-8")
+
+    assert ["   6.0 min  core", "   1.5 min  wide", "   7.5 min  in all"] == list(minutes_lines(tmp_path))
 
 
 def test_what_tests_recorded_is_listed(tmp_path: Path) -> None:
@@ -66,15 +73,17 @@ def test_what_tests_recorded_is_listed(tmp_path: Path) -> None:
 
     lines = list(recorded_lines(results(tmp_path, recorded, PASSED + recorded)))
 
-    assert ["native-tests: kill: worst_s=0.3", "python-unit: kill: worst_s=0.3"] == lines
+    assert ["alone: kill: worst_s=0.3", "native: kill: worst_s=0.3"] == lines
+
+
+WRITES_A_PART = re.compile(r"(?:call pytest,|ENGINE_BUILD\),,|junitxml=\$\(RESULTS\)/)([a-z]+)")
 
 
 def test_every_part_that_make_runs_is_expected() -> None:
     """A part under a new name would otherwise count as one that did not run, or not be missed."""
-    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text(encoding="utf-8")
+    recipes = (REPOSITORY / "tests" / "targets.mk").read_text(encoding="utf-8").replace("\\\n", "")
 
-    parts = set(re.findall(r"--junitxml=\$\(RESULTS\)/([a-z-]+)\.xml", makefile))
+    core, everything = (set(names.split()) for names in re.findall(r"--parts ([a-z -]+[a-z])", recipes))
 
-    own_targets = {"wheel", "platforms"}  # `make test-wheel` and `make test-platforms` are no parts of `make test`
-    assert {"python-unit", "python-jobs", "tensorflow"} == parts - own_targets
-    assert parts - own_targets <= set(EXPECTED_PARTS)
+    assert {"native", "alone", "ranks"} == core
+    assert core | set(WRITES_A_PART.findall(recipes)) - {"mpi"} == everything - {"mpi-mpich", "mpi-openmpi"}

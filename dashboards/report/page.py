@@ -18,6 +18,7 @@ from plotly.offline import get_plotlyjs
 from ringtune.dashboards.figures.figure import Figure
 from ringtune.dashboards.figures.gallery import figures_of
 from ringtune.errors import ConfigError
+from ringtune.output_files import write_output_file
 from ringtune.tuner.review import (
     Analysis,
     Review,
@@ -60,7 +61,7 @@ def write_page(path: Path, reviews: Sequence[Review]) -> None:
     """
     page = render_page(reviews)
     try:
-        path.write_text(page, encoding="utf-8", errors="replace")
+        write_output_file(path, page.encode("utf-8", "replace"))
     except OSError as error:
         raise ConfigError(f"the report {path} cannot be written ({error.strerror}); give another path") from error
 

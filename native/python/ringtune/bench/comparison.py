@@ -12,6 +12,7 @@ from rich.progress import Progress
 
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
+from ringtune.output_files import write_output_file
 
 from .contestants import LIMIT_NAME, PEERS, BenchEnvironment, Contestant, find_contestants
 from .launching import OverrunError, launch, rows_in
@@ -152,6 +153,6 @@ def write_results(
         "traces": [asdict(trace) for trace in traces],
     }
     try:
-        path.write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
+        write_output_file(path, f"{json.dumps(contents, indent=1)}\n".encode())
     except OSError as error:
-        raise ConfigError(f"--json {path} cannot be written ({error})") from error
+        raise ConfigError(f"--json {path} cannot be written ({error.strerror}); give another path") from error

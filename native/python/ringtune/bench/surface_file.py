@@ -15,12 +15,13 @@ import gzip
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.output_files import NEW_FILE_MODE, write_output_file
+from ringtune.tuner.logs.file import open_for_appending
 
 SCHEMA = 1
 JOURNAL_SUFFIX = ".part"
@@ -110,7 +111,7 @@ class SurfaceJournal:
 
     def _append(self, record: Mapping[str, Any]) -> None:
         try:
-            with self._path.open("a", encoding="utf-8") as file:
+            with os.fdopen(open_for_appending(self._path, NEW_FILE_MODE), "a", encoding="utf-8") as file:
                 file.write(json.dumps(record, separators=(",", ":")) + "\n")
         except OSError as error:
             raise RingtuneError(
@@ -171,13 +172,9 @@ def write_surface(path: Path, journal: SurfaceJournal, configs: Sequence[Mapping
         ]
         lines.append({"config": dict(config), "windows": windows})
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    unfinished = Path(f"{path}.new")
     try:
-        unfinished.write_bytes(gzip.compress(text.encode(), mtime=0))  # the same windows give the same bytes
-        unfinished.replace(path)
+        write_output_file(path, gzip.compress(text.encode(), mtime=0))  # the same windows give the same bytes
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
         raise RingtuneError(
             f"{path} cannot be written ({error.strerror}); all windows are kept in the journal beside it: make room, "
             "and give the same command again"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ringtune.console import write_line
 from ringtune.errors import ConfigError
+from ringtune.output_files import NEW_FILE_MODE
 
 from .rank_streams import STDERR, STDOUT
 
@@ -51,7 +52,7 @@ class OutputFolder:
         try:
             if (rank, stream) not in self._files:
                 self._make_files(rank, f"worker.{rank}")
-            descriptor = os.open(self._files[rank, stream], os.O_WRONLY | os.O_APPEND)
+            descriptor = os.open(self._files[rank, stream], os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
             try:
                 left = memoryview(data)
                 while left:
@@ -72,4 +73,5 @@ class OutputFolder:
         for stream, file_name in FILE_NAMES.items():
             file = self._files[rank, stream] = self._folder / name / file_name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(b"")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC  # the names are ours, no links
+            os.close(os.open(file, flags, NEW_FILE_MODE))

@@ -2,11 +2,11 @@
 """Files that are replaced as a whole: who opens one meets the old content or the new, never a part."""
 
 import contextlib
-import os
 import tempfile
 from pathlib import Path
 
 from ringtune.errors import ConfigError
+from ringtune.output_files import replace_whole
 
 MODE = 0o644
 EXECUTABLE_MODE = 0o755
@@ -23,19 +23,10 @@ def replace_file(path: Path, content: bytes, *, is_executable: bool = False) -> 
     Raises:
         ConfigError: If it cannot be written; nothing is left behind then.
     """
-    scratch: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        scratch = Path(name)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), EXECUTABLE_MODE if is_executable else MODE)
-        scratch.replace(path)
+        replace_whole(path, content, EXECUTABLE_MODE if is_executable else MODE)
     except OSError as error:
-        if scratch is not None:
-            with contextlib.suppress(OSError):
-                scratch.unlink(missing_ok=True)
         raise _refusal(path, error) from error
 
 

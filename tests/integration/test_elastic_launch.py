@@ -124,6 +124,19 @@ def test_a_discovery_that_lies_fails_hangs_and_floods_costs_one_warning_each(tmp
     assert "it printed more than" in finished.stderr
 
 
+def test_a_job_begins_without_the_host_that_nobody_knows(tmp_path: Path) -> None:
+    """A name that is gone when the job starts costs a warning, as it does later."""
+    script = write_hosts(tmp_path, "nowhere.invalid:1", "localhost:1")
+    options = ("--rsh", "false", "--blacklist-cooldown-range", "300", "300")
+    with elastic_job(tmp_path, "-np", "1", "--min-np", "1", "--host-discovery-script", script, *options) as job:
+        job.until_size(1)
+        finished = job.finish()
+
+    assert 0 == finished.code, finished.text
+    assert 1 == finished.stderr.count("there is no way to host 'nowhere.invalid'"), finished.stderr
+    assert "host nowhere.invalid is tried again in 300 s" in finished.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -6,7 +6,9 @@ run there go on. A host that discovery removes is not blamed for the end of its 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from ringtune.launch.hosts import host_identity
 
 from .answers import Answer, FoundHost
 
@@ -67,7 +69,8 @@ class HostTable:
 
     def note(self, answer: Answer) -> None:
         """Take an answer: hosts and slots are added at once, and removed after `LOOKS_UNTIL_REMOVAL` answers."""
-        named = {host.name: host for host in answer.hosts}
+        named = {self._known_name(host): host for host in answer.hosts}
+        named = {name: replace(host, name=name) for name, host in named.items()}
         for name, host in named.items():
             row = self._rows.get(name)
             if row is None:
@@ -81,6 +84,14 @@ class HostTable:
             for row in self:
                 if row.name not in named:
                     self._note_missing(row, None)
+
+    def _known_name(self, host: FoundHost) -> str:
+        """Return the name by which a host is known: it may come up under another one of its names."""
+        for row in (*self._rows.values(), *self._past.values()):
+            is_here = row.host.is_here and host.is_here
+            if is_here or host_identity(row.name) == host_identity(host.name):
+                return row.name
+        return host.name
 
     def slots_of(self, name: str) -> int:
         """Return how many workers a host takes; 0 for one that was removed."""

@@ -188,7 +188,9 @@ class ElasticLauncher(JobLoop):
         if not hosts or not self._may_grow():
             return
         if self._server is None:
-            self._open_server(list(hosts.values()))
+            if not self._open_server(list(hosts.values())):
+                return
+            hosts = {host.name: host for host in self._table.available(now_s)}
         for name, count in starts(list(hosts.values()), self._crew.running(), self._limits.max_workers).items():
             self._start_on(hosts[name], count)
 
@@ -207,11 +209,15 @@ class ElasticLauncher(JobLoop):
             members = [self._crew.add(host.name, come_by_s) for _ in range(count)]
             self._stations.start(host, [member.number for member in members], self._plan)
         except ConfigError as error:
-            pauses = self._table.blame([host.name], time.monotonic())
-            self._say(f"ringtune run: warning: {error}; host {host.name} is tried again in {pauses[host.name]:.3g} s.")
+            self._try_later(host, error)
             for member in members:
                 if member.number not in self._local.ranks:
                     self._crew.strike(member.number)
+
+    def _try_later(self, host: FoundHost, error: ConfigError) -> None:
+        """Say why no worker can be started on a host, and let it cool."""
+        pauses = self._table.blame([host.name], time.monotonic())
+        self._say(f"ringtune run: warning: {error}; host {host.name} is tried again in {pauses[host.name]:.3g} s.")
 
     def _dismiss(self, member: CrewMember, reason: str, now_s: float) -> None:
         """Give a worker the chance to commit and to leave; one that has not come yet has nothing to commit."""
@@ -287,24 +293,44 @@ class ElasticLauncher(JobLoop):
 
     # --- the rendezvous server
 
-    def _open_server(self, hosts: Sequence[FoundHost]) -> None:
+    def _open_server(self, hosts: Sequence[FoundHost]) -> bool:
+        """Open the server at an address that hosts reach; return False where none of them can be reached now."""
+        address = self._address_for(hosts)
+        if address is None:
+            return False
         patience = Patience(meeting_s=self._limits.elastic_s)
         key = bytes.fromhex(self._plan.job_key)
-        self._server = RendezvousServer(key, self._address_for(hosts), self._roster, patience=patience)
+        self._server = RendezvousServer(key, address, self._roster, patience=patience)
         environment = {**self._plan.environment, "RINGTUNE_RENDEZVOUS": self._server.address}
         self._plan = replace(self._plan, environment=environment)
         self._open_meeting(self._server)
+        return True
 
-    def _address_for(self, hosts: Sequence[FoundHost]) -> str:
-        """Return this machine's address that all hosts reach, those that come later as well."""
+    def _address_for(self, hosts: Sequence[FoundHost]) -> str | None:
+        """Return this machine's address that all hosts reach, those that come later as well.
+
+        A host to which there is no way, as to a name that nobody knows any more, is tried again later.
+
+        Returns:
+            The address; None where there is no way to any of the hosts.
+        """
         if not self._may_have_agents() or self._reach is None:
             return LOOPBACK
         if self._reach.address is not None:
             return self._reach.address
         others = [host for host in hosts if not host.is_here]
-        if others:
-            return route_address(self._reach.shell.address_of(others[0].name))
+        way = next((address for host in others if (address := self._way_to(host, self._reach))), None)
+        if way is not None or len(others) == len(hosts):
+            return way
         return next((network.partition("/")[0] for network in own_networks()), LOOPBACK)
+
+    def _way_to(self, host: FoundHost, reach: Reach) -> str | None:
+        """Return this machine's address on the way to a host; None where there is none, which is said."""
+        try:
+            return route_address(reach.shell.address_of(host.name))
+        except ConfigError as error:
+            self._try_later(host, error)
+            return None
 
     def _workers(self) -> Sequence[Worker]:
         return () if self._server is None else self._server.workers

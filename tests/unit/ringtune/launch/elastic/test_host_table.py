@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of hosts: what an answer changes, and how long a host that fails gets no new worker."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,27 @@ def test_a_host_is_removed_once_two_answers_lack_it() -> None:
     table.note(answer(("a", 2)))
 
     assert (0, 2) == (table.slots_of("b"), table.slots_of("a"))
+
+
+@pytest.mark.parametrize(
+    ("known", "again"),
+    [
+        (FoundHost("localhost", 2, is_here=True), FoundHost("127.0.0.1", 3, is_here=True)),
+        (FoundHost("node1", 2), FoundHost("NODE1.", 3)),
+        (FoundHost("fe80::1", 2), FoundHost("fe80:0::1", 3)),
+    ],
+)
+def test_another_name_of_a_host_is_the_same_host(known: FoundHost, again: FoundHost) -> None:
+    """Its workers stay; so does it after it was gone, and its failures."""
+    table = HostTable(RANGE)
+    table.note(Answer((known,)))
+    table.blame([known.name], now_s=0.0)
+
+    for found in ((again,), (again,), (), (), (again,)):
+        faults = () if found else (AnswerFault("x", "x", hides_hosts=False),)
+        table.note(Answer(found, faults))
+
+    assert ([], [(known.name, 3)]) == (available(table, 9.0), available(table, 10.0))
 
 
 def test_slots_are_reduced_once_two_answers_say_so() -> None:

@@ -35,7 +35,7 @@ def wrapped(**options: Any) -> DistributedDataParallel:
 
 
 def train(model: DistributedDataParallel, steps: int, *, passes: int = 1, begins_with: int | None = None,
-          uses: Any = None, before: Callable[[int], None] = lambda _: None) -> list[torch.Tensor]:  # fmt: skip
+          uses: Any = None, before: Callable[[int], object] = lambda _: None) -> list[torch.Tensor]:  # fmt: skip
     """Train some steps on this rank's rows and return every step's gradients.
 
     Only the last of a step's passes is synchronised; the first step may have another number of them.

@@ -13,6 +13,9 @@ from tests.integration.worlds import run_all_forked
 
 SCENARIOS = (
     "same",
+    "frozen",
+    "unfrozen",
+    "static",
     "many",
     "closed",
     "failing",

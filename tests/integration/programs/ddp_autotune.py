@@ -23,76 +23,18 @@ from torch.nn.parallel import DistributedDataParallel
 from ringtune.ddp import DdpTuner, autotune
 from ringtune.ddp import model as ddp_model
 from ringtune.ddp.buckets import BucketSizes
-from ringtune.ddp.model import DdpModel
 from ringtune.ddp.reducers import Rebuild, bucket_sizes
 from ringtune.errors import MismatchError
-from ringtune.model_tuning.control import ControlGroup
-from ringtune.model_tuning.exchange import Exchange
-from ringtune.model_tuning.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower, FollowerLinks
+from ringtune.model_tuning.follower import RESTING_ROUND_STEPS, ROUND_STEPS
 from ringtune.model_tuning.rounds import digest_of
-from ringtune.model_tuning.step_clock import HostSteps
 from ringtune.tuner.policy import continuous, watch
 from ringtune.tuning import question
+from tests.integration import ddp_frozen
+from tests.integration.ddp_switching import LIMIT_S, SIZES, bucket_bytes, compare, follow
 from tests.integration.ddp_training import Branches, train, wrapped
 from tests.integration.plain_rank import say
 
 RANK, LOG = int(sys.argv[1]), sys.argv[4]
-LIMIT_S = 240.0
-SIZES = [BucketSizes(9_000, 9_000), BucketSizes(1_000_000, 4_000), BucketSizes(100, 100), BucketSizes(20_000, 5_000)]
-
-
-def follow(model: DistributedDataParallel) -> tuple[Follower, Exchange]:
-    """Follow a model without a tuner; the caller makes the wishes."""
-    exchange = Exchange(bucket_sizes(model).words())
-    links = FollowerLinks(exchange if RANK == 0 else None, HostSteps(), lambda text: say(f"warned {RANK}: {text}"))
-    mine = Follower(ControlGroup(model.process_group, LIMIT_S), DdpModel(model), links)
-    mine.follow()
-    return mine, exchange
-
-
-def bucket_bytes(model: DistributedDataParallel) -> list[int]:
-    """Return DDP's own account of the sizes of its buckets."""
-    return [int(size) for size in str(model._get_ddp_logging_data()["rebuilt_bucket_sizes"]).split(",")]
-
-
-def order(model: DistributedDataParallel) -> str:
-    """Return DDP's own account of the order of the parameters in its buckets."""
-    data = model._get_ddp_logging_data()
-    return str(data.get("rebuilt_per_bucket_param_indices", "")).replace(",", "")
-
-
-def compare(name: str, *, hook: Any = None, steps: int = 24, **options: Any) -> None:
-    """Train twice, with and without changes of the buckets: gradients and weights agree to the last bit.
-
-    With two ranks each sum has two terms, so that no bucket can change the order of an addition.
-    """
-    ways = {key: options.pop(key) for key in ("passes", "begins_with", "uses") if key in options}
-    plain, changed = wrapped(**options), wrapped(**options)
-    if hook is not None:
-        for model in (plain, changed):
-            model.register_comm_hook(None, hook)
-    expected = train(plain, steps, **ways)
-    mine, exchange = follow(changed)
-    found: set[int] = set()
-
-    def before(step: int) -> None:
-        found.add(mine.words[0])
-        if step % 5 == 3:
-            exchange.ask(SIZES[step // 5 % len(SIZES)].words())
-
-    actual = train(changed, steps, before=before, **ways)
-    assert mine._step == steps - 1, (name, mine._step)  # the last one ends with the next forward pass
-    assert len(found) == 5, (name, found)
-    assert len(expected) == len(actual), name
-    assert all(torch.equal(one, other) for one, other in zip(expected, actual, strict=True)), name
-    pairs = zip(plain.parameters(), changed.parameters(), strict=True)
-    assert all(torch.equal(one, other) for one, other in pairs), name
-    if not options.get("find_unused_parameters"):
-        assert order(plain) == order(changed), (name, order(plain), order(changed))
-        assert (
-            changed._get_ddp_logging_data()["rebuilt_bucket_sizes"]
-            != plain._get_ddp_logging_data()["rebuilt_bucket_sizes"]
-        ), name
 
 
 def same() -> None:
@@ -369,8 +311,9 @@ def main() -> None:
     """Join the job and play the scenarios in their order."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=RANK, world_size=2)
+    scenarios = {**vars(ddp_frozen), **globals()}
     for name in sys.argv[3].split(","):
-        globals()[name]()
+        scenarios[name]()
         say(f"{name}: passed on rank {RANK}")
     if dist.is_initialized():
         gc.collect()  # a model that outlives its group can abort the interpreter's exit

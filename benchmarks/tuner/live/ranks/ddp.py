@@ -16,7 +16,7 @@ from benchmarks.tuner.live.task import MARK, LiveTask
 from ringtune.bench.network import INTERFACE
 from ringtune.ddp.buckets import bucket_space
 from ringtune.ddp.model import TARGET_NAME, DdpModel
-from ringtune.ddp.reducers import bucket_sizes, gradient_bytes
+from ringtune.ddp.reducers import bucket_sizes
 from ringtune.model_tuning.control import ControlGroup
 from ringtune.model_tuning.exchange import Exchange
 from ringtune.model_tuning.follower import Follower, FollowerLinks
@@ -39,7 +39,7 @@ def make_model(task: LiveTask) -> DistributedDataParallel:
 def tune(task: LiveTask, model: DistributedDataParallel, exchange: Exchange) -> None:
     """Conduct the scheme, print its outcome, and let all ranks end."""
     try:
-        sizes, size = bucket_sizes(model), gradient_bytes(model)
+        sizes, size = bucket_sizes(model), DdpModel(model).gradient_bytes()
         space = bucket_space(sizes, size, is_fixed=False)
         builder, words_of = WindowBuilder(size, TENSOR_SET), DdpModel(model).words_of
         target = LiveTarget(TARGET_NAME, exchange, space, sizes.to_config(), builder, words_of=words_of)

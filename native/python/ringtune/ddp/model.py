@@ -3,19 +3,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.hooks import RemovableHandle
 
 from ringtune.gradient_set import Signature
-from ringtune.model_tuning.live_model import MemoryWatch, PendingSettings, Steps, Texts, Words
+from ringtune.model_tuning.live_model import MemoryWatch, PendingSettings, RemovableHandle, Steps, Texts, Words
 from ringtune.model_tuning.rounds import digest_of
 from ringtune.tuner import Config, SearchSpace
 
 from .buckets import BucketSizes, bucket_space
-from .reducers import Rebuild, bucket_sizes, find_objection, gradient_bytes, gradient_counts, reduced_parameters
+from .reduced_parameters import ReducedParameters
+from .reducers import Rebuild, bucket_sizes, find_objection
 from .steps import follow_steps
 
 TARGET_NAME = "torch-ddp"
@@ -37,6 +38,11 @@ class DdpModel:
 
     module: DistributedDataParallel
     accept_hook: bool = False
+
+    @cached_property
+    def reduced(self) -> ReducedParameters:
+        """Parameters that the model reduces; raises `RuntimeError` if that cannot be found out."""
+        return ReducedParameters.of(self.module)
 
     @property
     def texts(self) -> Texts:
@@ -81,11 +87,18 @@ class DdpModel:
 
     def objection(self) -> str | None:
         """Return the reason why the buckets cannot be changed, and the remedy; None where they can."""
-        return find_objection(self.module, accept_hook=self.accept_hook)
+        objection = find_objection(self.module, accept_hook=self.accept_hook)
+        if objection is not None:
+            return objection
+        try:
+            self.reduced  # noqa: B018  (found once, and kept)
+        except RuntimeError as error:
+            return f"{error}; call autotune() right after DistributedDataParallel()"
+        return None
 
     def nothing_to_tune(self) -> str | None:
         """Return the reason why no bucket size can make a difference; None where one can."""
-        if len(reduced_parameters(self.module)) == 1:
+        if len(self.reduced.parameters) == 1:
             return "nothing to tune, for the model has one parameter and thus one bucket"
         return None
 
@@ -107,16 +120,16 @@ class DdpModel:
 
     def gradient_counts(self) -> Mapping[Signature, int]:
         """Return how many gradients of each (dtype, shape) are reduced in a step."""
-        return gradient_counts(self.module)
+        return self.reduced.counts()
 
     def gradient_bytes(self) -> int:
         """Return the bytes of all gradients that are reduced in a step."""
-        return gradient_bytes(self.module)
+        return self.reduced.total_bytes()
 
     def digest(self, epoch: int, words: Words) -> int:
         """Return a hash of an epoch, sizes, and everything in the model that decides its buckets."""
         model = self.module
-        shapes = [(str(p.dtype), list(p.shape), list(p.stride())) for p in reduced_parameters(model)]
+        shapes = [(str(p.dtype), list(p.shape), list(p.stride())) for p in self.reduced.parameters]
         flags = [model.find_unused_parameters, model.static_graph, model.gradient_as_bucket_view]
         return digest_of([epoch, *words, shapes, flags])
 
@@ -126,8 +139,8 @@ class DdpModel:
         Raises:
             RuntimeError: If there is too little memory.
         """
-        return Rebuild(self.module, BucketSizes(*words))
+        return Rebuild(self.module, self.reduced, BucketSizes(*words))
 
     def follow(self, steps: Steps) -> Sequence[RemovableHandle]:
         """Report steps from now on; return the handles that end it."""
-        return follow_steps(self.module, steps)
+        return follow_steps(self.module, self.reduced, steps)

@@ -3,17 +3,18 @@
 
 The new reducer is built as DDP's constructor builds one: its first step has one bucket (or, where unused parameters
 are searched for, buckets in the reverse order of the parameters), then DDP itself cuts it anew in the order in which
-the gradients arrived, equally on all ranks. Nothing here communicates.
+the gradients arrived, equally on all ranks. It covers the parameters that the old one covers, frozen ones as well.
+Nothing here communicates.
 
 On a GPU the old buckets are let go of, or put back, only once the device is idle: their memory may belong to another
 stream than the one that still reads it, and the caching allocator orders nothing between the two.
 
-This module alone uses DDP's private attributes, those of PyTorch 2.13 (torch/nn/parallel/distributed.py). An older DDP
-has no `_bucket_config`, but `bucket_bytes_cap`, and for the first bucket a constant of `torch.distributed`.
+This module and `reduced_parameters` alone use DDP's private attributes, those of PyTorch 2.13
+(torch/nn/parallel/distributed.py). An older DDP has no `_bucket_config`, but `bucket_bytes_cap`, and for the first
+bucket a constant of `torch.distributed`.
 """
 # ruff: noqa: SLF001  (DDP has no public way to other buckets)
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from .buckets import BucketSizes
+from .reduced_parameters import ReducedParameters
 
 NEEDED = (
     "reducer",
@@ -104,23 +106,6 @@ def is_joining(model: DistributedDataParallel) -> bool:
     return bool(model._join_config.enable)
 
 
-def gradient_counts(model: DistributedDataParallel) -> Counter[tuple[str, tuple[int, ...]]]:
-    """Return how many gradients of each (dtype, shape) are reduced in a step."""
-    return Counter((str(p.dtype).removeprefix("torch."), tuple(p.shape)) for p in reduced_parameters(model))
-
-
-def gradient_bytes(model: DistributedDataParallel) -> int:
-    """Return the bytes of all gradients that are reduced in a step."""
-    return sum(parameter.numel() * parameter.element_size() for parameter in reduced_parameters(model))
-
-
-def reduced_parameters(model: DistributedDataParallel) -> list[torch.nn.Parameter]:
-    """Return the parameters whose gradients are reduced, in DDP's order."""
-    inside: Any = model
-    parameters, _ = inside._build_params_for_reducer()
-    return list(parameters)
-
-
 class Rebuild:
     """A new reducer in the place of a model's, which is kept until the new one is committed or discarded.
 
@@ -128,11 +113,12 @@ class Rebuild:
     `commit` and `discard` wait for the model's GPUs.
     """
 
-    def __init__(self, model: DistributedDataParallel, sizes: BucketSizes) -> None:
+    def __init__(self, model: DistributedDataParallel, reduced: ReducedParameters, sizes: BucketSizes) -> None:
         """Build the new reducer.
 
         Args:
             model: Its gradients may be there already; they stay what they are.
+            reduced: The parameters of the model's reducer.
             sizes: Sizes of the new buckets.
 
         Raises:
@@ -143,7 +129,7 @@ class Rebuild:
         self._model: Any = model
         self._before = {name: vars(model)[name] for name in REPLACED if name in vars(model)}
         try:
-            self._build(sizes)
+            self._build(reduced, sizes)
         except BaseException:
             self._restore()
             raise
@@ -160,13 +146,12 @@ class Rebuild:
         self._model.reducer._remove_autograd_hooks()
         self._restore()
 
-    def _build(self, sizes: BucketSizes) -> None:
+    def _build(self, reduced: ReducedParameters, sizes: BucketSizes) -> None:
         model = self._model
         model.bucket_bytes_cap = sizes.cap_bytes
-        parameters, expects_sparse = model._build_params_for_reducer()
-        names = model._build_debug_param_to_name_mapping(parameters)
-        with _first_bucket_bytes(model, sizes):
-            model._ddp_init_helper(parameters, expects_sparse, names, model.static_graph)
+        parameters, are_sparse, names = list(reduced.parameters), list(reduced.are_sparse), dict(reduced.names)
+        with reduced.trained(), _first_bucket_bytes(model, sizes):
+            model._ddp_init_helper(parameters, are_sparse, names, model.static_graph)
         model._has_rebuilt_buckets = False
         if model.static_graph:
             model.reducer._set_static_graph()

@@ -6,29 +6,36 @@ from typing import Any
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.hooks import RemovableHandle
 
 from ringtune.model_tuning.forward_pass import is_captured, output_tensors
-from ringtune.model_tuning.live_model import Steps
+from ringtune.model_tuning.live_model import RemovableHandle, Steps
 
+from .reduced_parameters import ReducedParameters
 from .reducers import is_joining
+from .static_graph import StaticGraph
 
 
-def follow_steps(model: DistributedDataParallel, steps: Steps) -> Sequence[RemovableHandle]:
+def follow_steps(model: DistributedDataParallel, reduced: ReducedParameters, steps: Steps) -> Sequence[RemovableHandle]:
     """Report a model's steps from now on; return the handles that end it."""
-    hooks = ForwardHooks(StepsOfModel(steps))
-    return model.register_forward_pre_hook(hooks.before), model.register_forward_hook(hooks.after)
+    graph = StaticGraph(reduced)
+    hooks = ForwardHooks(StepsOfModel(steps, graph))
+    return model.register_forward_pre_hook(hooks.before), model.register_forward_hook(hooks.after), graph
 
 
 class StepsOfModel:
     """Finds the ends of steps between forward and backward passes."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, graph: StaticGraph) -> None:
         self._steps = steps
+        self._graph = graph
         self._backward_mode: bool | None = None  # of the model at the forward pass whose backward pass has begun
 
     def before_forward(self, model: DistributedDataParallel) -> None:
-        """Notice the end of a step: a gradient pass begins, and a synchronised one has been."""
+        """Notice the end of a step: a gradient pass begins, and a synchronised one has been.
+
+        Raises:
+            RuntimeError: If a static graph has changed.
+        """
         if not self._steps.is_following or not torch.is_grad_enabled():
             return
         if is_joining(model):
@@ -39,12 +46,16 @@ class StepsOfModel:
                 "the step is captured into a CUDA graph, which keeps the buckets that it was captured with"
             )
             return
+        if self._backward_mode is not None:
+            self._graph.end_pass(model)
         # In another mode it is an evaluation, perhaps of one rank alone. A static graph's first backward pass with a
         # new reducer must be a synchronised one.
         is_end = self._backward_mode == model.training
         if is_end and (model.require_backward_grad_sync or not model.static_graph):
             self._backward_mode = None
             self._steps.end_step()
+        if model.static_graph and model.require_backward_grad_sync:
+            self._graph.begin_pass(model)
 
     def after_forward(self, model: DistributedDataParallel, output: object) -> None:
         """Have the synchronised backward pass noticed that may follow."""

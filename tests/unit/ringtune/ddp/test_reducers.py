@@ -15,7 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from ringtune.ddp.buckets import MIB, BucketSizes
-from ringtune.ddp.reducers import Rebuild, bucket_sizes, find_objection, gradient_bytes, gradient_counts
+from ringtune.ddp.model import DdpModel
+from ringtune.ddp.reduced_parameters import ReducedParameters
+from ringtune.ddp.reducers import Rebuild, bucket_sizes, find_objection
 from ringtune.ddp.tuning import autotune
 from ringtune.errors import ConfigError
 
@@ -54,13 +56,18 @@ def step(model: Any) -> None:
     model(torch.ones(1, 8)).sum().backward()
 
 
+def rebuild(model: Any) -> Rebuild:
+    """Return a new reducer with other buckets."""
+    return Rebuild(model, ReducedParameters.of(model), SIZES)
+
+
 def test_a_commit_brings_the_new_buckets() -> None:
     """Cut by size from the second step on, with the communication hook that was there; the old reducer is gone."""
     model = trainable()
     step(model)
     old = weakref.ref(model.reducer)
 
-    Rebuild(model, SIZES).commit()
+    rebuild(model).commit()
     for _ in range(3):
         step(model)
 
@@ -79,7 +86,7 @@ def test_a_discard_leaves_everything_as_it_was() -> None:
     before = {name: value for name, value in vars(model).items() if "bucket" in name or name in ("reducer", "logger")}
     gradients = [parameter.grad.clone() for parameter in model.parameters()]
 
-    Rebuild(model, SIZES).discard()
+    rebuild(model).discard()
 
     assert before == {name: vars(model)[name] for name in before}
     pairs = zip(gradients, model.parameters(), strict=True)
@@ -97,21 +104,50 @@ def test_a_build_that_fails_leaves_everything_as_it_was() -> None:
         patch.object(DistributedDataParallel, "_ddp_init_helper", side_effect=RuntimeError("out of memory")),
         pytest.raises(RuntimeError, match="out of memory"),
     ):
-        Rebuild(model, SIZES)
+        rebuild(model)
 
     assert (reducer, sizes) == (model.reducer, bucket_sizes(model))
     step(model)
 
 
-def test_what_is_reduced_is_counted() -> None:
-    """Frozen parameters are not."""
-    layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+def test_what_is_reduced_was_trained_when_the_model_was_wrapped() -> None:
+    """Freezing, unfreezing and replacing layers afterwards changes nothing, nor do other buckets."""
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 2))
     layers[0].weight.requires_grad_(False)
-
+    expected = [layers[0].bias, *layers[1].parameters(), *layers[2].parameters()]
     model = DistributedDataParallel(layers)
 
-    assert {("float32", (4, 4)): 1, ("float32", (4,)): 2} == gradient_counts(model)
-    assert 4 * (16 + 8) == gradient_bytes(model)
+    layers.requires_grad_(False)
+    layers[0].requires_grad_(True)
+    rebuild(model).commit()
+    reduced = ReducedParameters.of(model)
+
+    assert list(map(id, expected)) == list(map(id, reduced.parameters))
+    assert {
+        ("float32", (4, 4)): 1,
+        ("float32", (4,)): 2,
+        ("float32", (2, 4)): 1,
+        ("float32", (2,)): 1,
+    } == reduced.counts()
+    assert 4 * (4 + 20 + 10) == reduced.total_bytes()
+    assert [True, True, False, False, False, False] == [parameter.requires_grad for parameter in layers.parameters()]
+    layers[1] = torch.nn.Linear(4, 4)
+    moved = [expected[0], *expected[3:], *expected[1:3]]
+    assert list(map(id, moved)) == list(map(id, ReducedParameters.of(model).parameters))
+
+
+def test_sparse_layers_are_frozen_after_autotune_alone() -> None:
+    """Before its first backward pass a reducer does not tell about sparse layers: those frozen by then are refused."""
+    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Embedding(8, 8, sparse=True), torch.nn.Linear(8, 8)))
+    reduced = ReducedParameters.of(model)
+    model.module[1].requires_grad_(False)
+
+    objection = DdpModel(model).objection()
+
+    assert [True, False, False] == reduced.are_sparse
+    assert objection is not None
+    assert "frozen or unfrozen between" in objection
+    assert "call autotune() right after DistributedDataParallel()" in objection
 
 
 def test_an_ordinary_model_has_no_objection() -> None:
@@ -188,7 +224,7 @@ def test_an_older_ddp_gets_other_buckets_too(options: dict[str, Any]) -> None:
     before = bucket_sizes(model)
     step(model)
 
-    Rebuild(model, SIZES).commit()
+    rebuild(model).commit()
     for _ in range(4):  # a static graph is cut anew one step later
         step(model)
 
@@ -205,7 +241,7 @@ def test_an_older_ddp_gets_its_buckets_back() -> None:
     names = set(vars(model))
     before = bucket_sizes(model)
 
-    Rebuild(model, SIZES).discard()
+    rebuild(model).discard()
 
     assert (names, before) == (set(vars(model)), bucket_sizes(model))
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.integration.jobs import forked, ranks, run_job
+from tests.integration.jobs import forked, launched, ranks, run_job
 from tests.integration.worlds import run_all_forked
 
 MISSPELT = {"AUTOTUNE_MAX_SAMPLE": "3", "RINGTUNE_FUSION_BITES": "1", "HOROVOD_CYCLE_TIM": "2"}
@@ -26,6 +26,16 @@ def test_a_job_warns_once() -> None:
 
     assert 0 == finished.code, finished.text
     assert EXPECTED == slips(finished.stderr), finished.text
+
+
+def test_the_launcher_warns_for_its_job() -> None:
+    """It does before the ranks start, also of a name that does not go to other hosts, and rank 0 does not repeat it."""
+    finished = run_job(launched(2, "where"), {**MISSPELT, "AUTO_TUNE": "1"})
+
+    assert 0 == finished.code, finished.text
+    slip = "AUTO_TUNE is not a variable of ringtune; did you mean AUTOTUNE?"
+    expected = [f"ringtune run: warning: {text}" for text in (EXPECTED[0], slip, *EXPECTED[1:])]
+    assert expected == slips(finished.stderr), finished.text
 
 
 def test_a_level_above_warnings_silences_it() -> None:

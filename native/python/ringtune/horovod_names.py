@@ -10,6 +10,7 @@ from ringtune.errors import ConfigError
 from ringtune.tuner.space.parameter_types import NumberParameter
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 
+from .near_names import nearest_slip
 from .parsing import TRUE_WORDS, BooleanReader, parse_number
 from .variables import LOG_LEVELS, knob_variable
 
@@ -80,8 +81,10 @@ def misspelt(name: str) -> str:
     Args:
         name: Any variable's name; Horovod has many more than those that are translated, and other programs, too.
     """
-    if not name.startswith("HOROVOD_") or name in _READERS or name in _OTHER_NAMES:
+    if name in _READERS or name in _OTHER_NAMES:
         return ""
+    if not name.startswith("HOROVOD_"):
+        return nearest_slip(name, _READERS)
     return next(iter(difflib.get_close_matches(name, _READERS, n=1, cutoff=LIKENESS)), "")
 
 

@@ -57,7 +57,7 @@ def _run_fixed(command: list[str], choices: Choices, inherited: Mapping[str, str
         command,
         _number_of_ranks(choices),
         _sent(choices, interfaces, inherited),
-        choices.environment(inherited),
+        _with_slips_told(choices.environment(inherited)),
         hosts=named_hosts(choices, inherited),
         prefix_output=choices.value("prefix_output"),
         stamp_output=choices.value("prefix_output_with_timestamp", False),
@@ -84,7 +84,7 @@ def _run_elastic(command: list[str], choices: Choices, inherited: Mapping[str, s
     plan = make_elastic_plan(
         command,
         _sent(choices, interfaces, inherited),
-        choices.environment(inherited),
+        _with_slips_told(choices.environment(inherited)),
         prefix_output=choices.value("prefix_output"),
         stamp_output=choices.value("prefix_output_with_timestamp", False),
     )
@@ -141,6 +141,20 @@ def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":
     for warning in choices.warnings():
         write_line(f"ringtune run: warning: {warning}.")
     return Settings.from_environment(environ, allreduce_algorithms())  # once here, not a traceback per rank
+
+
+def _with_slips_told(environ: Mapping[str, str]) -> dict[str, str]:
+    """Warn of variables whose names are misspelt, and return the environment in which rank 0 does not repeat that."""
+    from .console import write_line  # noqa: PLC0415  (each command imports what it needs)
+    from .settings import slips_by_name  # noqa: PLC0415
+    from .variables import LOG_LEVELS, SLIPS_TOLD_NAME  # noqa: PLC0415
+
+    slips = slips_by_name(environ)
+    if not slips or environ.get("RINGTUNE_LOG_LEVEL", "").lower() == LOG_LEVELS[-1]:
+        return dict(environ)
+    for slip in slips.values():
+        write_line(f"ringtune run: warning: {slip}")
+    return {**environ, SLIPS_TOLD_NAME: ",".join(slips)}
 
 
 def _say_if_verbose(choices: Choices, describe: Callable[[], Iterable[str]]) -> None:

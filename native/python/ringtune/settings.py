@@ -17,7 +17,15 @@ from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 from . import horovod_names
 from .kubernetes_links import service_links
-from .variables import BOOTSTRAP_NAMES, PLUGIN_NAMES, SERVICE_PREFIX, job_variables, knob_variable
+from .near_names import nearest_slip
+from .variables import (
+    BOOTSTRAP_NAMES,
+    PLUGIN_NAMES,
+    SERVICE_PREFIX,
+    SLIPS_TOLD_NAME,
+    job_variables,
+    knob_variable,
+)
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 TUNER_NAMES = (
@@ -215,18 +223,31 @@ def find_slips(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
     """Return a sentence for each variable whose name is probably misspelt, with the nearest name that there is.
 
     Args:
-        environ: The environment.
+        environ: The environment; slips that the launcher has told are left out.
         algorithms: Names in the engine's allreduce registry, without `auto`.
     """
+    told = environ.get(SLIPS_TOLD_NAME, "").split(",")
+    return tuple(note for name, note in slips_by_name(environ, algorithms).items() if name not in told)
+
+
+def slips_by_name(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> dict[str, str]:
+    """Return the sentences of `find_slips` by the names of the misspelt variables; see there."""
     known = [*job_variables(algorithms), *BOOTSTRAP_NAMES, *PLUGIN_NAMES]
-    notes = []
-    for name in sorted(environ.keys() - service_links(environ)):
-        if _is_ours(name, known) and name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-            notes.append(f"{name} is not a variable of ringtune; did you mean {nearest[0]}?")
-        elif acting := horovod_names.misspelt(name):
-            notes.append(f"{name} is not a variable of Horovod's; did you mean {acting}?")
-    return tuple(notes)
+    notes = {}
+    for name in sorted(environ.keys() - service_links(environ) - {*known}):
+        if meant := _meant(name, known):
+            notes[name] = f"{name} is not a variable of ringtune; did you mean {meant}?"
+        elif meant := horovod_names.misspelt(name):
+            notes[name] = f"{name} is not a variable of Horovod's; did you mean {meant}?"
+    return notes
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Return the variable that an unknown name was probably meant to be; empty where it is another program's."""
+    if _is_ours(name, known):
+        return nearest_slip(name, known) or difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+    is_others = name.startswith(("HOROVOD_", SERVICE_PREFIX))
+    return "" if is_others else nearest_slip(name, known)
 
 
 def _is_ours(name: str, known: Collection[str]) -> bool:

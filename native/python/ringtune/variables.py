@@ -27,6 +27,8 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 TRANSPORTS = ("auto", "shm", "tcp", "mpi")
 GPU_OPERATIONS = ("auto", "nccl", "host")
 
+SLIPS_TOLD_NAME = "RINGTUNE_SLIPS_TOLD"
+"""Set by the launcher: names of misspelt variables that it has told, so that rank 0 does not repeat them."""
 BOOTSTRAP_NAMES = (
     "RINGTUNE_RANK",
     "RINGTUNE_WORLD_SIZE",
@@ -35,6 +37,7 @@ BOOTSTRAP_NAMES = (
     "RINGTUNE_JOB_DIGEST",
     "RINGTUNE_WORKER_ID",
     "RINGTUNE_TERMINAL_COLUMNS",
+    SLIPS_TOLD_NAME,
 )
 """Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""
 PLUGIN_NAMES = ("RINGTUNE_NCCL_TABLE",)

@@ -162,6 +162,75 @@ def test_variables_of_a_tuner_that_is_not_on_are_noted(environ: dict[str, str], 
         assert () == find_notes({**environ, **switch})
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("AUTOTUN", "AUTOTUNE"),
+        ("AUTO_TUNE", "AUTOTUNE"),
+        ("AUTOTNUE", "AUTOTUNE"),
+        ("ATOTUN", "AUTOTUNE"),
+        ("autotune", "AUTOTUNE"),
+        ("AUTOTUNER", "AUTOTUNE"),
+        ("ATUOTUNE_LOG", "AUTOTUNE_LOG"),
+        ("AUTOTUN_MAX_STEP", "AUTOTUNE_MAX_STEPS"),
+        ("RINGTUN_CYCLE_MS", "RINGTUNE_CYCLE_MS"),
+        ("RING_TUNE_TRANSPORT", "RINGTUNE_TRANSPORT"),
+        ("HORVOD_CYCLE_TIME", "HOROVOD_CYCLE_TIME"),
+    ],
+)
+def test_a_slip_anywhere_in_a_name_is_noted(name: str, meant: str) -> None:
+    """A letter or two, the case, or an underscore; the launcher's word for it is enough."""
+    (note,) = find_slips({name: "1"})
+
+    assert note.startswith(f"{name} is not a variable of ")
+    assert note.endswith(f"; did you mean {meant}?")
+    assert () == find_slips({name: "1", "RINGTUNE_SLIPS_TOLD": f"X,{name}"})
+
+
+def test_other_programs_names_are_no_slips() -> None:
+    """Names that begin alike, or are another word, are none of our business."""
+    names = [
+        "AUTOTOOLS",
+        "AUTOTEST",
+        "AUTOTYPE",
+        "AUTOTIME",
+        "AUTOMAKE",
+        "AUTOCONF",
+        "AUTO",
+        "AUTOTOOLS_VERSION",
+        "AUTOHEADER",
+        "AUTOM4TE",
+        "AUTOSTART",
+        "RINGTONE",
+        "RING",
+        "TUNE",
+        "TUNED_PROFILE",
+        "HOROVOD_WITH_PYTORCH",
+        "HOROVOD_GPU_OPERATIONS",
+        "HOROVOD_RANK",
+        "HOROVOD_CONTROLLER",
+        "LOG_LEVEL",
+        "TRANSPORT",
+        "TIMELINE",
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "MASTER_ADDR",
+        "NCCL_DEBUG",
+        "OMP_NUM_THREADS",
+        "TERM",
+        "LANG",
+        "PATH",
+        "AUTOTUNE_SERVICE_URL",
+        "TORCHINDUCTOR_MAX_AUTOTUNE",
+        "TRITON_PRINT_AUTOTUNING",
+        "BAGUA_AUTOTUNE",
+        "XLA_FLAGS",
+    ]
+
+    assert () == find_slips(dict.fromkeys(names, "1"))
+
+
 @pytest.mark.parametrize("name", ["AUTOTUNELOG", "AUTOTUNE_MAX_SAMPLE", "AUTOTUNEMAX_SAMPLES"])
 def test_an_unknown_name_of_the_tuner_is_noted_with_or_without_an_underscore(name: str) -> None:
     """A forgotten underscore is as silent a mistake as a wrong letter."""

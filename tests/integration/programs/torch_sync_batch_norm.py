@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SyncBatchNorm on parts of a batch against torch's layer on the whole batch: results, gradients, statistics."""
+"""SyncBatchNorm on parts of a batch against torch's layer on the whole batch, and its evaluation on a rank's own."""
 
 import copy
 import io
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import ringtune.torch as hvd
 from tests.integration.plain_rank import say
@@ -47,10 +48,35 @@ def check(alone: Any, shape: tuple[int, ...], rows: list[int], dtype: torch.dtyp
             assert torch.allclose(theirs.grad, joint, atol=100 * tolerance, rtol=10 * tolerance)
     for (name, mine), theirs in zip(ours.named_buffers(), alone.buffers(), strict=True):
         assert torch.allclose(theirs, mine, atol=10 * tolerance), name
+    check_evaluation(ours, alone, part(torch.randn(sum(rows), *shape, dtype=dtype), rows), 10 * tolerance)
+
+
+def check_evaluation(ours: Any, alone: Any, batch: torch.Tensor, tolerance: float) -> None:
+    """Evaluate as torch does, without the other ranks: with running statistics, and with those of the own batch."""
     for module in (ours, alone):
         module.eval()
-    whole = torch.randn(sum(rows), *shape, dtype=dtype, generator=torch.Generator().manual_seed(9))
-    assert torch.allclose(part(alone(whole), rows), ours(part(whole, rows)), atol=10 * tolerance)
+    for forgets in (False, True)[: 2 if len(batch) > 1 else 1]:
+        if forgets:
+            for module in (ours, alone):
+                module.running_mean = module.running_var = None
+        assert torch.allclose(alone(batch), ours(batch), atol=tolerance)
+
+
+def check_counted(momentum: float | None) -> None:
+    """Compare running statistics under a checkpoint, and where a layer stops to track them, with those of torch."""
+    torch.manual_seed(1)
+    first = torch.nn.Linear(4, 4)
+    models: list[Any] = [
+        torch.nn.Sequential(copy.deepcopy(first), norm(4, momentum=momentum))
+        for norm in (hvd.SyncBatchNorm, torch.nn.BatchNorm1d)
+    ]
+    for step in range(4):
+        whole = torch.randn(4 * hvd.size(), 4, generator=torch.Generator().manual_seed(step)) + step
+        for model, batch in zip(models, (part(whole, [4] * hvd.size()), whole), strict=True):
+            model[1].track_running_stats = step < 3
+            checkpoint(model, batch, use_reentrant=False).sum().backward()
+    for (name, mine), theirs in zip(models[0].named_buffers(), models[1].buffers(), strict=True):
+        assert torch.allclose(theirs, mine, atol=1e-5), (name, momentum, theirs, mine)
 
 
 def main() -> None:
@@ -67,6 +93,8 @@ def main() -> None:
         check(torch.nn.BatchNorm1d(4, affine=False), (4, 6), uneven, dtype, affine=False)
         check(torch.nn.BatchNorm2d(4, momentum=None), (4, 2, 2), even, dtype, momentum=None)
         check(torch.nn.BatchNorm1d(4, track_running_stats=False), (4,), even, dtype, track_running_stats=False)
+    for momentum in (None, 0.1):
+        check_counted(momentum)
     half = hvd.SyncBatchNorm(4)(torch.randn(5, 4).half())
     assert half.dtype is torch.float16
     all_but_first = hvd.add_process_set(list(range(1, size))) if size > 1 else hvd.global_process_set

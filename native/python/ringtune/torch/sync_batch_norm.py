@@ -19,8 +19,8 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  (th
     """Stands for `torch.nn.BatchNorm1d`, `2d` and `3d`, with statistics over the ranks while training.
 
     Forward and backward give what a single process with the whole batch would compute, up to rounding. Ranks may have
-    batches of different sizes; layers must run in one order on all ranks. Arguments are those of torch's, and
-    `process_set`, over which statistics are taken.
+    batches of different sizes; layers must run in one order on all ranks. In evaluation no rank needs another, with
+    running statistics or without. Arguments are those of torch's, and `process_set`, over which statistics are taken.
     """
 
     def __init__(  # noqa: PLR0917  (torch's signature)
@@ -49,52 +49,52 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  (th
                 f"{self.num_features}, ...)"
             )
         process_set = self._part or global_process_set
-        uses_batch = self.training or self.running_mean is None
-        if not uses_batch or world_of(process_set).size == 1:
+        if not self.training or world_of(process_set).size == 1:
             return super().forward(input)
-        factor = self._count_batch()
+        mean, variance, count = _joint_statistics(input, process_set)
+        self._follow(mean, variance * (count / (count - 1.0).clamp(min=1.0)))
+        # Last, as in torch's layers: a checkpoint's second forward pass may end once the node has saved its tensors.
         node: Any = _Normalize  # torch leaves `apply` without annotations
-        result, mean, variance, count = node.apply(input, self.weight, self.bias, self.eps, process_set)
-        if self.training and self.running_mean is not None and self.running_var is not None:
-            unbiased = variance * (count / (count - 1.0).clamp(min=1.0))
-            with torch.no_grad():
-                self.running_mean.lerp_(mean.to(self.running_mean.dtype), factor)
-                self.running_var.lerp_(unbiased.to(self.running_var.dtype), factor)
-        output: torch.Tensor = result
+        output: torch.Tensor = node.apply(input, self.weight, self.bias, mean, variance, count, self.eps, process_set)
         return output
+
+    @torch.no_grad()
+    def _follow(self, mean: torch.Tensor, unbiased_variance: torch.Tensor) -> None:
+        """Take a batch into the running statistics, if there are any."""
+        if not self.track_running_stats or self.running_mean is None or self.running_var is None:
+            return
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                factor = 1.0 / float(self.num_batches_tracked)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), factor)
+        self.running_var.lerp_(unbiased_variance.to(self.running_var.dtype), factor)
 
     def _check_input_dim(self, input: torch.Tensor) -> None:  # noqa: A002  (torch's name)
         """Accept any batch: `forward` has checked it."""
-
-    def _count_batch(self) -> float:
-        """Return the weight of this batch in the running statistics."""
-        if self.num_batches_tracked is None or not self.training:
-            return 0.0 if self.momentum is None else self.momentum
-        self.num_batches_tracked.add_(1)
-        return 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
 
 
 class _Normalize(torch.autograd.Function):
     """Normalizes with the mean and variance of all ranks' elements of each channel; both are float64."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> tuple[torch.Tensor, ...]:
-        values, weight, bias, eps, process_set = arguments
-        mean, variance, count = _joint_statistics(values, process_set)
+    def forward(ctx: Any, *arguments: Any) -> torch.Tensor:
+        values, weight, bias, mean, variance, count, eps, process_set = arguments
         inverse_std = torch.rsqrt(variance + eps)
         shape = (1, -1, *[1] * (values.dim() - 2))
         precise = _precise(values)
         normalized = (precise - mean.to(precise.dtype).view(shape)) * inverse_std.to(precise.dtype).view(shape)
         result = normalized if weight is None else normalized * weight.view(shape)
         result = result if bias is None else result + bias.view(shape)
+        output: torch.Tensor = result.to(values.dtype)
         ctx.save_for_backward(normalized, weight, inverse_std, count)
         ctx.process_set = process_set
-        ctx.mark_non_differentiable(mean, variance, count)
-        return result.to(values.dtype), mean, variance, count
+        return output
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor, *_: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         normalized, weight, inverse_std, count = ctx.saved_tensors
         over = [dimension for dimension in range(gradient.dim()) if dimension != 1]
         shape = (1, -1, *[1] * (gradient.dim() - 2))
@@ -110,7 +110,7 @@ class _Normalize(torch.autograd.Function):
             scale = inverse_std.to(precise.dtype) if weight is None else inverse_std.to(precise.dtype) * weight
             gradient_input = ((precise - mean - normalized * mean_of_product) * scale.view(shape)).to(gradient.dtype)
         own = sums.to(gradient.dtype if weight is None else weight.dtype)
-        return gradient_input, own[1] if needs_weight else None, own[0] if needs_bias else None, None, None
+        return gradient_input, own[1] if needs_weight else None, own[0] if needs_bias else None, *[None] * 5
 
 
 def _precise(values: torch.Tensor) -> torch.Tensor:

@@ -109,7 +109,7 @@ def test_the_job_key_is_on_no_command_line_and_with_no_agent(tmp_path: Path) -> 
 def test_the_first_failing_rank_decides(tmp_path: Path, ending: str, code: int, words: str) -> None:
     """The job's exit code is that rank's; rank, host and process are named; the others end, on every host."""
     others = f"trap 'touch $0/asked.$RINGTUNE_RANK; exit 9' TERM; {READY} {WAIT}"
-    first = READY + UNTIL_READY.format(count=4) + ending
+    first = f"{READY}{UNTIL_READY.format(count=4)}echo 'KeyError: 17' >&2; {ending}"
     script = f'if test "$RINGTUNE_RANK" = 2; then {first}; else {others}; fi'
 
     finished = run_job(launch(tmp_path, f"localhost,{ONE},{TWO}:2", 4, script))
@@ -117,7 +117,8 @@ def test_the_first_failing_rank_decides(tmp_path: Path, ending: str, code: int, 
     (pid,) = [wait_for_line(tmp_path / "ready.2")]
     assert code == finished.code, finished.text
     assert f"rank 2 of 4 (host {TWO}, pid {pid}) {words}, the first to fail" in finished.stderr
-    assert "3 other ranks failed after it" in finished.stderr
+    said = "" if code == 137 else " It said: KeyError: 17."
+    assert f"the job was ended.{said} 3 other ranks failed after it" in finished.stderr
     assert ["asked.0", "asked.1", "asked.3"] == sorted(path.name for path in tmp_path.glob("asked.*"))
 
 

@@ -19,6 +19,7 @@ from ringtune.rendezvous.address import Address
 from .byte_sink import ByteSink
 from .ending import NEVER_S, Ending
 from .event_loop import EventLoop, signals_in
+from .last_words import LastWords
 from .local_ranks import MESSAGE_SIGNALS, LocalRanks
 from .plan import LaunchPlan
 from .rank_output import BACKLOG_BYTES, RankOutput, line_prefix
@@ -73,7 +74,8 @@ class JobLoop(ABC):
         """
         self._plan = replace(plan, streams=plan.streams.apart()) if taps else plan
         self._loop = EventLoop()
-        self._output = self._make_output(taps)
+        self._last_words = LastWords(is_joined=self._plan.streams.is_joined)
+        self._output = self._make_output((self._last_words, *taps))
         self._lost_output: OSError | None = None
         self._ending = ending
         self._local: LocalRanks | None = None

@@ -7,6 +7,7 @@ decided in `JobEnding`, for all hosts alike.
 """
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -168,10 +169,13 @@ class Launcher(JobLoop):
         elif failure is not None:
             pid = next((group.pid_of(failure.rank) for group in self._groups() if failure.rank in group.ranks), 0)
             others = self._ending.failures - 1
+            has_spoken = failure.signal_number in {0, signal.SIGABRT}  # the last words of a killed rank are no error
+            error = self._last_words.error_of(failure.rank) if has_spoken else ""
+            said = f" It said: {error.removesuffix('.')}." if error else ""
             rest = f" {others} other rank{'s' if others > 1 else ''} failed after it." if others else ""
             self._say(
                 f"ringtune run: rank {failure.rank} of {size} (host {self._plan.host_of(failure.rank)}, pid {pid}) "
-                f"{failure.description}, the first to fail; the job was ended.{rest} Its own messages are above."
+                f"{failure.description}, the first to fail; the job was ended.{said}{rest} Its own messages are above."
             )
         self._explain_left_hosts()
 

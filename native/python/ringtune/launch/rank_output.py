@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from ringtune.printable import printable_lines
+
 from .byte_sink import ByteSink
 from .rank_streams import OutputTaker
 
@@ -189,7 +191,7 @@ class RankOutput:
         """Write a line of the launcher's own to standard error."""
         screen = self._screens[1]
         end = b"" if screen.holder is None else screen.line_end()
-        screen.sink.write(end + f"{text}\n".encode("utf-8", "backslashreplace"))
+        screen.sink.write(end + f"{printable_lines(text)}\n".encode("utf-8", "backslashreplace"))
         screen.hold(None, time.monotonic())
 
     def discard(self) -> None:

@@ -20,6 +20,7 @@ PAGE = REPOSITORY / "docs" / "howto" / "jax.md"
 EXAMPLE = REPOSITORY / "examples" / "jax_digits.py"
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 WAYS = 10
+REPEATING_WAYS = 11
 
 
 def run_ranks(count: int, name: str, *arguments: str, environ: dict[str, str] | None = None) -> Finished:
@@ -65,6 +66,23 @@ def test_programs_end_with_the_results_of_one_process(ranks: int) -> None:
 
     assert 0 == finished.code, finished.text
     assert ranks * WAYS == finished.stdout.count("is right"), finished.text
+
+
+@pytest.mark.parametrize("way", ["", pytest.param("fallback", marks=pytest.mark.long)])
+def test_one_name_serves_many_calls_of_a_compiled_function(way: str) -> None:
+    """An optimizer steps several models, micro-batches, loops and nested functions: with the results of one process."""
+    finished = run_ranks(2, "jax_repeated_names", way)
+
+    assert 0 == finished.code, finished.text
+    assert 2 * REPEATING_WAYS == finished.stdout.count("is right"), finished.text
+
+
+def test_a_function_of_several_devices_is_refused() -> None:
+    """Every collective in it is a ConfigError before XLA compiles it, and the way of the page trains."""
+    finished = run_ranks(2, "jax_repeated_names", "devices")
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("devices are right"), finished.text
 
 
 def test_functions_may_differ_between_ranks() -> None:

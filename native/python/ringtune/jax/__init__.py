@@ -40,9 +40,10 @@ from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, S
 from ringtune.waiting import barrier
 
 from .calls import compiled_calls
-from .gradients import allreduce_gradients, distributed
+from .gradients import allreduce_gradients
 from .movement import allgather, alltoall, broadcast, grouped_allgather
 from .objects import allgather_object, broadcast_object
+from .optimizer import distributed
 from .parameters import broadcast_parameters
 from .reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
 

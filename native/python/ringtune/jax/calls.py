@@ -130,49 +130,38 @@ def platform_of_backend() -> str:
     return "CUDA" if is_cuda else str(backend.platform)
 
 
-def submit(arrays: Sequence[Any], dtypes: Sequence[int], collective: Collective) -> list[Any]:
-    """Return the results of a collective, by one asynchronous call of a compiled function.
+def lowered(collective: Collective, dtypes: Sequence[int]) -> Any:
+    """Return the rule that lowers a collective to one asynchronous call.
 
     Args:
-        arrays: The traced arrays; at least one.
-        dtypes: The engine's numbers for their dtypes.
-        collective: The operation; it fits the arrays.
-
-    Raises:
-        ConfigError: If a name has a line end.
+        collective: The operation, under the names of this call.
+        dtypes: The engine's numbers for the dtypes of its arrays.
     """
-    for name in collective.names:
-        if "\n" in name:
-            raise ConfigError(f"the name {name!r} is not possible; leave the line end out")
     is_broadcast = collective.kind is collective.kind.BROADCAST
-    call = jax.ffi.ffi_call(
+    rule = jax.ffi.ffi_lowering(
         COLLECTIVE,
-        [collective.result_of(position, array) for position, array in enumerate(arrays)],
         has_side_effect=True,  # every rank runs it, although nobody may need this rank's result
-        input_output_aliases={number: number for number in range(len(arrays))} if collective.keeps_shapes else {},
+        operand_output_aliases={number: number for number in range(len(dtypes))} if collective.keeps_shapes else {},
     )
-    _let_calls_overlap()
-    return list(
-        call(
-            *arrays,
-            kind=np.int32(collective.kind),
-            door=np.int32(doors().number_of(collective.process_set)),
-            names="\n".join(collective.names),
-            group=collective.group,
-            dtypes=np.array(dtypes, np.int32),
-            reduction=np.int32(collective.reduction.op),
-            prescale=np.float64(collective.reduction.prescale),
-            postscale=np.float64(collective.reduction.postscale),
-            is_gradient=np.int32(collective.is_gradient),
-            root_rank=np.int32(collective.process_set.rank_of(collective.root_rank) if is_broadcast else 0),
-            ranks=np.int32(len(collective.rows_of[0]) if collective.rows_of else 0),
-            rows_for=np.array(collective.rows_for, np.int64).ravel(),
-            rows_of=np.array(collective.rows_of, np.int64).ravel(),
-        )
+    return partial(
+        rule,
+        kind=np.int32(collective.kind),
+        door=np.int32(doors().number_of(collective.process_set)),
+        names="\n".join(collective.names),
+        group=collective.group,
+        dtypes=np.array(dtypes, np.int32),
+        reduction=np.int32(collective.reduction.op),
+        prescale=np.float64(collective.reduction.prescale),
+        postscale=np.float64(collective.reduction.postscale),
+        is_gradient=np.int32(collective.is_gradient),
+        root_rank=np.int32(collective.process_set.rank_of(collective.root_rank) if is_broadcast else 0),
+        ranks=np.int32(len(collective.rows_of[0]) if collective.rows_of else 0),
+        rows_for=np.array(collective.rows_for, np.int64).ravel(),
+        rows_of=np.array(collective.rows_of, np.int64).ravel(),
     )
 
 
-def _let_calls_overlap() -> None:
+def let_calls_overlap() -> None:
     """Keep XLA from running a small function's calls one after the other, each when the one before has ended.
 
     Ranks that compile different functions would wait for each other for ever: each for a collective that the other
@@ -182,8 +171,13 @@ def _let_calls_overlap() -> None:
     if platform_of_backend() != "cpu":
         return
     for number in range(_SMALL_CALLS):
-        room = [jax.ShapeDtypeStruct((_SMALL_BYTES + 1,), np.uint8)] if number == 0 else []
-        jax.ffi.ffi_call(NOTHING, room, has_side_effect=True)()
+        do_nothing(_SMALL_BYTES + 1 if number == 0 else 0)
+
+
+def do_nothing(size: int = 0) -> None:
+    """Make a call that does nothing part of a function that is traced; it has a result of some bytes, or none."""
+    room = [jax.ShapeDtypeStruct((size,), np.uint8)] if size else []
+    jax.ffi.ffi_call(NOTHING, room, has_side_effect=True)()
 
 
 def mark_step_after(results: Sequence[Any], process_set: ProcessSet) -> None:

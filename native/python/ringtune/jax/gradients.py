@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of all ranks combined, and an Optax optimizer that does so before each update."""
+"""Gradients of all ranks combined, inside and outside of compiled functions."""
 
 from collections.abc import Sequence
-from functools import partial
-from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +18,38 @@ from .collective import Collective, Kind
 from .host import on_host
 from .transformations import combined
 
-if TYPE_CHECKING:
-    import optax
 
-_optimizers = count()
+class Combination(NamedTuple):
+    """Way in which gradients are combined, apart from them: the arguments of `allreduce_gradients`.
+
+    Attributes:
+        op: `Average` (as None), `Sum` or `Adasum`.
+        name: Beginning of the gradients' names.
+        compression: Floating-point dtype in which wider gradients travel; None for their own.
+        num_groups: Number of groups of consecutive gradients.
+        process_set: Ranks that take part.
+        is_step: Whether the gradients are those of a step, whose end is marked.
+    """
+
+    op: ReduceOp | None
+    name: str
+    compression: Any
+    num_groups: int
+    process_set: ProcessSet
+    is_step: bool = True
+
+    def combine(self, gradients: Any) -> Any:
+        """Return a pytree of gradients combined; see `allreduce_gradients`."""
+        paths, structure = jax.tree_util.tree_flatten_with_path(gradients)
+        leaves = [leaf for _, leaf in paths]
+        positions = [position for position, leaf in enumerate(leaves) if _has_gradient(leaf)]
+        names = tuple(f"{self.name}{jax.tree_util.keystr(paths[position][0])}" for position in positions)
+        reduction, groups = reduction_of(None, self.op), _groups(len(names), self.num_groups)
+        plan = _TreePlan(names, reduction, groups, self.process_set, self.is_step)
+        sent = [_narrowed(leaves[position], self.compression) for position in positions]
+        for position, result in zip(positions, _combine(sent, plan), strict=True):
+            leaves[position] = result.astype(leaves[position].dtype)
+        return structure.unflatten(leaves)
 
 
 class _TreePlan(NamedTuple):
@@ -32,6 +59,7 @@ class _TreePlan(NamedTuple):
     reduction: Reduction
     groups: tuple[slice, ...]
     process_set: ProcessSet
+    is_step: bool
 
     def collective(self, part: slice) -> Collective:
         """Return the allreduce of some of the gradients, which travel as a group."""
@@ -42,7 +70,7 @@ class _TreePlan(NamedTuple):
             self.process_set,
             group=f"group.{names[0]}",
             reduction=self.reduction,
-            is_gradient=True,
+            is_gradient=self.is_step,
         )
 
 
@@ -62,7 +90,8 @@ def allreduce_gradients(
     Args:
         gradients: Pytree with one structure on all ranks. Leaves without a gradient (dtype `float0`) stay as they are.
         op: `Average` (default), `Sum` or `Adasum`.
-        name: Beginning of the gradients' names; two optimizers of one job need different ones.
+        name: Beginning of the gradients' names. In a compiled function, the n-th call with a name meets the n-th of
+            the other ranks.
         compression: Floating-point dtype in which wider gradients travel, such as `jnp.bfloat16`; None for their own.
         num_groups: Number of groups of consecutive gradients. The gradients of a group are sent together, once all of
             them are there; several groups let communication overlap with the backward pass of a large model.
@@ -76,60 +105,13 @@ def allreduce_gradients(
         MismatchError: If ranks have gradients of different shapes.
         EngineError: If the world is lost.
     """
-    paths, structure = jax.tree_util.tree_flatten_with_path(gradients)
-    leaves = [leaf for _, leaf in paths]
-    positions = [position for position, leaf in enumerate(leaves) if _has_gradient(leaf)]
-    names = tuple(f"{name}{jax.tree_util.keystr(paths[position][0])}" for position in positions)
-    plan = _TreePlan(names, reduction_of(None, op), _groups(len(names), num_groups), process_set)
-    sent = [_narrowed(leaves[position], compression) for position in positions]
-    for position, result in zip(positions, _combine(sent, plan), strict=True):
-        leaves[position] = result.astype(leaves[position].dtype)
-    return structure.unflatten(leaves)
-
-
-def distributed(
-    optimizer: "optax.GradientTransformation",
-    *,
-    op: ReduceOp | None = None,
-    name: str | None = None,
-    compression: Any = None,
-    num_groups: int = 1,
-    process_set: ProcessSet = global_process_set,
-) -> "optax.GradientTransformationExtraArgs":
-    """Return an Optax optimizer that combines the gradients of all ranks before each update.
-
-    Several batches make one step by `optax.MultiSteps(distributed(...), every_k_schedule=k)`, which sends a gradient
-    only when an update is due.
-
-    Args:
-        optimizer: The optimizer of one rank.
-        op: See `allreduce_gradients`.
-        name: Beginning of the gradients' names; without one, optimizers are matched by the order in which they are
-            made.
-        compression: See `allreduce_gradients`.
-        num_groups: See `allreduce_gradients`.
-        process_set: Ranks that take part.
-    """
-    import optax  # noqa: PLC0415  (only this function needs it)
-
-    if name is None:
-        number = next(_optimizers)
-        name = "gradient" if number == 0 else f"gradient.{number}"
-    inner = optax.with_extra_args_support(optimizer)
-    combine = partial(
-        allreduce_gradients, op=op, name=name, compression=compression, num_groups=num_groups, process_set=process_set
-    )
-
-    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
-        return inner.update(combine(updates), state, params, **extra)
-
-    return optax.GradientTransformationExtraArgs(inner.init, update)
+    return Combination(op, name, compression, num_groups, process_set).combine(gradients)
 
 
 def _combine(gradients: Sequence[Any], plan: _TreePlan) -> list[Any]:
     """Return dense gradients combined over the ranks, and mark the step."""
     world = world_of(plan.process_set)
-    for name, gradient in zip(plan.names, gradients, strict=True):
+    for name, gradient in zip(plan.names, gradients, strict=True) if plan.is_step else ():
         world.gradient_set.add(name, str(gradient.dtype), tuple(gradient.shape))
     if not gradients:
         return []
@@ -138,14 +120,16 @@ def _combine(gradients: Sequence[Any], plan: _TreePlan) -> list[Any]:
     results: list[Any] = []
     for part in plan.groups:
         results += combined(gradients[part], plan.collective(part))
-    calls.mark_step_after(results, plan.process_set)
+    if plan.is_step:
+        calls.mark_step_after(results, plan.process_set)
     return results
 
 
 def _on_host(plan: _TreePlan, *gradients: Any) -> list[Any]:
     """Return arrays of numpy combined over the ranks, and mark the step."""
     results = on_host(plan.collective(slice(None)), *gradients)
-    world_of(plan.process_set).engine.mark_step()
+    if plan.is_step:
+        world_of(plan.process_set).engine.mark_step()
     return results
 
 

@@ -15,9 +15,8 @@ import jax.numpy as jnp
 from ringtune.errors import ConfigError
 from ringtune.submissions import Adasum, Average, Reduction, Sum, world_of
 
-from . import calls
+from . import lowering
 from .collective import Collective, Kind
-from .host import on_host
 
 
 def combined(values: Sequence[Any], collective: Collective) -> list[Any]:
@@ -46,10 +45,7 @@ def _differentiable(values: list[Any], collective: Collective, backward_passes: 
 def _called(values: Sequence[Any], collective: Collective) -> list[Any]:
     world_of(collective.process_set)  # raises where this rank is not in the set, before anything is compiled
     dtypes = [collective.dtype_number(value) for value in values]  # likewise
-    if calls.are_asynchronous():
-        return calls.submit(values, dtypes, collective)
-    results = [collective.result_of(position, value) for position, value in enumerate(values)]
-    return list(calls.call_python(partial(on_host, collective), results, *values))
+    return lowering.call(values, dtypes, collective)
 
 
 def _batch(collective: Collective, _: int, are_batched: Sequence[bool], *values: Any) -> tuple[list[Any], list[bool]]:

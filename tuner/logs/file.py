@@ -130,6 +130,15 @@ def refuse_other_content(descriptor: int, *, is_csv: bool = False) -> None:
     raise OSError(errno.EINVAL, "the file has something else than a tuning log in it, and nothing was written to it")
 
 
+def advice_on(error: OSError) -> str:
+    """Return what to do about a log that cannot be opened or written, for the end of a message."""
+    if error.errno in {errno.EINVAL, errno.EISDIR}:
+        return "give the log another name"
+    if error.errno == errno.ELOOP:
+        return "choose a file in a folder of your own"
+    return "choose a file in a folder that exists and is yours"
+
+
 def _is_shared(folder: Path) -> bool:
     try:
         return bool(folder.stat().st_mode & stat.S_ISVTX)

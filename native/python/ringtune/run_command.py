@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ringtune run`: from the options to a launch."""
 
+import errno
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -118,14 +119,26 @@ def check_here(settings: "Settings") -> None:
         "RINGTUNE_TIMELINE": settings.timeline,
     }
     for name, file in files.items():
-        if file is not None and not _may_be_written(Path(file).absolute()):
-            raise ConfigError(f"{name}={file!r} cannot be written; choose a file in a folder that exists and is yours")
+        if file is not None and (problem := _problem_of(Path(file).absolute(), is_log=name == "AUTOTUNE_LOG")):
+            raise ConfigError(f"{name}={file!r} cannot be written: {problem}")
 
 
-def _may_be_written(file: Path) -> bool:
-    """Return whether its folder can take a file, now or once the job has made it."""
-    folder = next(folder for folder in file.parents if folder.exists())
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+def _problem_of(file: Path, *, is_log: bool) -> str:
+    """Return why a file cannot be written, and what to do; empty if it can, once the job has made its folder."""
+    from .tuner.logs.file import advice_on  # noqa: PLC0415  (each command imports what it needs)
+    from .tuner.logs.log import open_log  # noqa: PLC0415
+
+    try:
+        if is_log and file.exists() and not file.is_fifo():
+            open_log(file).close()  # something else may be in it
+        folder = next(folder for folder in file.parents if folder.exists())
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is no folder")
+        if not os.access(folder, os.W_OK | os.X_OK) and not os.access(file, os.W_OK):
+            raise PermissionError(errno.EACCES, f"{folder} takes no file of yours")
+    except OSError as error:
+        return f"{error.strerror}; {advice_on(error)}"
+    return ""
 
 
 def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":

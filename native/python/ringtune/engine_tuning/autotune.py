@@ -17,6 +17,7 @@ from ringtune.metrics.tuner_facts import TunerFacts
 from ringtune.service_link import NoService, ServiceLink, service_link
 from ringtune.settings import Settings
 from ringtune.tuner import DEFAULT_DESIGNER, TuningLog, load_designer, open_log
+from ringtune.tuner.logs.file import advice_on
 from ringtune.tuner.policy.turn import Turn
 from ringtune.tuning.callbacks import CallbackObserver, Moment, RegisteredCallbacks
 from ringtune.tuning.display import TuningDisplay
@@ -67,8 +68,8 @@ class Autotune:
             self._log = within(START_LIMIT_S, partial(open_log, settings.autotune_log))
         except OSError as error:
             raise ConfigError(
-                f"AUTOTUNE_LOG={settings.autotune_log!r} cannot be written: {error.strerror or error}; choose a file "
-                "in a folder that exists and is yours"
+                f"AUTOTUNE_LOG={settings.autotune_log!r} cannot be written: {error.strerror or error}; "
+                f"{advice_on(error)}"
             ) from error
         try:
             load_designer(DEFAULT_DESIGNER)

@@ -5,8 +5,14 @@ RESULTS := build/test-results
 
 # The core tier needs what `make setup` brings and nothing else: no root, no Debian package, no second MPI.
 ALONE := tests/unit tests/contract tests/house  # these start no ranks: one process for each core
-# Of the tests that start ranks or a service, one module for each promise of the README; the others are the wide tier.
-CORE := $(addprefix tests/integration/,test_collectives.py)
+# Of the tests that start ranks or a service: modules for what the README promises. All others are the wide tier.
+CORE := $(addprefix tests/integration/test_,collectives.py torch_operations.py training_loops.py optimizer.py \
+  optimizer_agreement.py registered_gradients.py process_sets.py join.py callbacks.py failures.py live_tuning.py \
+  ddp_autotune.py fsdp_autotune.py environment.py misspelt_variables.py launch_messages.py tune_any_command.py \
+  doctor.py metrics_server.py) \
+  $(addprefix tests/integration/service,/test_serve.py _store/test_recommendations.py _store/test_ledger.py \
+  _store/test_run_logs.py _store/test_reporters.py _store/test_archive.py _link/test_real_service.py) \
+  $(addprefix tests/e2e/test_,documentation.py examples.py simulate.py demo_summary.py)
 # The others start ranks, which import, compute and wait. Long ones come first, and short ones fill the end.
 WITH_RANKS   := tests/e2e tests/integration
 JOBS_AT_ONCE := 3

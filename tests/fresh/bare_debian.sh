@@ -18,7 +18,8 @@ suite=${FRESH_SUITE:-bookworm}
 compiler=${FRESH_COMPILER-g++}
 packages=python3,python3-venv,python3-dev,make,git,ca-certificates${compiler:+,$compiler}
 repository=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
-clone=home/newcomer/projects/distributed-training/experiments/allreduce/checkouts/of-a-newcomer/with-a-long-path-to-it/ringtune
+home=srv/newcomer
+clone=$home/projects/distributed-training/experiments/allreduce/checkouts/of-a-newcomer/with-a-long-path-to-it/ringtune
 
 [ "$(id -u)" = 0 ] || { echo "bare_debian.sh: chroot needs root, and this is $(id -un)" >&2; exit 2; }
 command -v mmdebstrap >/dev/null || { echo "bare_debian.sh: mmdebstrap not found; 'make system-packages' installs it" >&2; exit 2; }
@@ -51,14 +52,14 @@ done
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/"
-chroot "$root" useradd --create-home newcomer
+chroot "$root" useradd --create-home --home-dir "/$home" newcomer
 for settings in "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf"; do
-  [ ! -f "$settings" ] || install -D "$settings" "$root/home/newcomer/.config/pip/pip.conf"
+  [ ! -f "$settings" ] || install -D "$settings" "$root/$home/.config/pip/pip.conf"
 done
 mkdir -p "$root/$clone"
 git clone --quiet "$repository" "$root/$clone"
-chroot "$root" chown -R newcomer:newcomer /home/newcomer
+chroot "$root" chown -R newcomer:newcomer "/$home"
 
 mapfile -t passed < <(env | grep -E '^(CI|PIP_[A-Z_]*|[a-zA-Z]*_(proxy|PROXY)|SSL_CERT_[A-Z]*|REQUESTS_CA_BUNDLE)=' || true)
-env --ignore-environment PATH=/usr/local/bin:/usr/bin:/bin HOME=/home/newcomer LANG=C.UTF-8 TERM="${TERM:-dumb}" "${passed[@]}" \
+env --ignore-environment PATH=/usr/local/bin:/usr/bin:/bin HOME="/$home" LANG=C.UTF-8 TERM="${TERM:-dumb}" "${passed[@]}" \
   chroot --userspec=newcomer "$root" bash -c "cd '/$clone' && $command"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ringtune.advice.neighbours import is_of_engine
 from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, leases, reports, studies, summaries
 from ringtune.service.store.rows import NewQueuedSuggestion, ReportRow
@@ -16,7 +17,6 @@ from ringtune.tuner.space.parameters import default_config
 from .asked_space import AskedSpace
 from .canonical import canonical, digest
 from .evidence import mean_log_step
-from .neighbours import is_of_engine
 from .policy import ServiceLimits
 from .study_cache import StudyCache
 

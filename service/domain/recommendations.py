@@ -1,52 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recommendations: the exact key's best config, else a neighbour's, else the default.
+"""Recommendations: what the verdicts of the exact key say, else a neighbour's adopted config, else the default.
 
-The answer for a key is one indexed read of a table that is derived from the ledger. Neighbours take a few reads more.
+The rule is `advice.rule`'s; here are the reads that it takes, each along an index, and neighbours' gains moved to the
+asked layout.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
 
+from ringtune.advice.answers import OwnKey, nearest_answer, own_answer
+from ringtune.advice.neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine
+from ringtune.advice.rule import NOT_FASTER, KeyAdvice
 from ringtune.rest_models import Candidate, Recommendation
 from ringtune.service.errors import InvalidRequest
-from ringtune.service.store import Database, studies, summaries
+from ringtune.service.store import Database, key_verdicts, studies, summaries
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import NeighbourRow
-from ringtune.service.store.summary_rows import ConfigSummary, JobSummary
+from ringtune.service.store.rows import NeighbourRow, StudyHead
+from ringtune.service.store.summary_rows import AgedConfig, ConfigSummary, JobSummary
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.space.parameters import default_config
 
+from .canonical import canonical
 from .evidence import mean_log_step
-from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine, not_measured
-from .shown_evidence import evidence_of, reason_of
+from .key_advice import advice_of
 from .spaces import ENGINE_TARGET
 from .standings import engine_default
-from .studies import MAX_HOSTS, digest_of
+from .studies import MAX_HOSTS
 from .study_cache import key_of
 from .values import ComparisonKey, RecommendationQuery
 
 MAX_CANDIDATES = 50
 MAX_NEIGHBOURS = 200
+LOOKED_AT = 16
+"""The nearest, whose verdicts are looked at."""
 TRIED_NEIGHBOURS = 3
-"""The first, whose best configs are looked at."""
+"""The first with an upheld adoption, whose best configs are looked at."""
+MAX_MACHINES = 50
+"""Machines that are compared where any will do, those of the newest studies."""
+SHORT = 10
+"""Digits by which a machine without a name goes."""
 CONFIGS_PER_NEIGHBOUR = 8
 BASELINES = 16
 UNKNOWN = "unknown"
 MAX_RANKS = 4096 * 4096
 
-Found: TypeAlias = tuple[Config, ConfigSummary, float]
+Found: TypeAlias = tuple[Config, AgedConfig, float]
 """A config for the asked key, the row that it was measured in, and its expected gain as ln."""
 
 
 @dataclass(frozen=True)
 class _Neighbour:
+    """A study that is near; `asked` is the key that is asked for, on its hardware if any will do."""
+
     row: NeighbourRow
     key: ComparisonKey
+    asked: ComparisonKey
     distance: float
+
+
+@dataclass(frozen=True)
+class _OwnStudy:
+    """A study of the key that is asked for, and the advice on it."""
+
+    row: StudyHead
+    advice: KeyAdvice
 
 
 class Recommendations:
@@ -76,48 +97,71 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
             return _default(query, reason, candidates)
         model = candidates[0].model_fingerprint if candidates else UNKNOWN
     asked = ComparisonKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
-    there = summaries.best_of_key(connection, digest_of(asked))
-    if there is not None and there.best is not None:
-        return _exact(there.best, there.now_unix_s, asked)
-    if there is not None and studies.counts(connection, [there.study_id]).get(there.study_id, (0, 0))[1] > 1:
-        return _default(query, "several jobs measured this key, and nothing beats their baseline")
-    near = _nearest(connection, asked, query)
-    return near or _default(query, "nothing that is faster was measured near enough")
+    here = _own(connection, asked, query)
+    answer = _exact(connection, here, query) or _nearest(connection, asked, query)
+    if answer is not None and answer.standing != "default":
+        return answer
+    seed = _seed(connection, here, asked, query)
+    return (answer or _default(query, NOT_FASTER)).model_copy(update={"try_first": seed})
 
 
-def _exact(row: ConfigSummary, now_unix_s: float, asked: ComparisonKey) -> Recommendation:
-    return Recommendation(
-        config=row.config_values,
-        source="exact",
-        target=asked.target,
-        is_prior=not row.is_confirmed,
-        standing="confirmed" if row.is_confirmed else "prior",
-        evidence=evidence_of(row, now_unix_s - row.newest_unix_s),
-        key=asked.to_model(),
-        distance=0.0,
-        reason=reason_of(row),
+def _own(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Sequence[_OwnStudy]:
+    """Return the studies of the key, of all hardware if none is asked, with the advice on each; the answer's first."""
+    rows = key_verdicts.studies_of_key(
+        connection,
+        model=asked.model,
+        hardware=query.hardware,
+        layout=canonical(list(asked.layout)),
+        surface=(asked.target, asked.surface_version),
+        limit=MAX_MACHINES,
     )
+    found = [_OwnStudy(row, advice_of(connection, row.study_id)) for row in rows]
+    return sorted(found, key=lambda item: item.advice.precedence, reverse=True)
+
+
+def _exact(connection: Connection, here: Sequence[_OwnStudy], query: RecommendationQuery) -> Recommendation | None:
+    """Return what the verdicts of the key say, None without any."""
+    told = [item for item in here if item.advice.standing is not None]
+    if not told:
+        return None
+    row, advice, now = told[0].row, told[0].advice, now_unix_s(connection)
+    results, _ = studies.counts(connection, [row.study_id]).get(row.study_id, (0, 0))
+    newest = advice.verdicts.newest
+    newest_unix_s = advice.best.newest_unix_s if advice.best else now if newest is None else newest.unix_s
+    own = OwnKey(key_of(row).to_model(), advice, machine_name(row), results, now - newest_unix_s)
+    return own_answer(own, _default_config(query), others=None if query.hardware else len(told) - 1)
+
+
+def _seed(
+    connection: Connection, here: Sequence[_OwnStudy], asked: ComparisonKey, query: RecommendationQuery
+) -> Mapping[str, Any] | None:
+    """Return a config that a search may begin with, though nothing is to be pasted; None without one."""
+    for item in here:
+        for row in key_verdicts.promising_of(connection, item.row.study_id, 1):
+            return row.config_values
+    for neighbour in _neighbours(connection, asked, query)[:TRIED_NEIGHBOURS]:
+        rows = key_verdicts.promising_of(connection, neighbour.row.study_id, CONFIGS_PER_NEIGHBOUR)
+        found = _best_there(connection, neighbour, asked, rows)
+        if found is not None:
+            return found[0].to_json()
+    return None
 
 
 def _nearest(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Recommendation | None:
-    near = _neighbours(connection, asked, query)[:TRIED_NEIGHBOURS]
-    now = now_unix_s(connection)
-    for neighbour in near:
-        found = _best_there(connection, neighbour, asked)
+    """Return what the nearest key with an upheld adoption says; None without one."""
+    tried = 0
+    for neighbour in _neighbours(connection, asked, query)[:LOOKED_AT]:
+        advice = advice_of(connection, neighbour.row.study_id)
+        if tried == TRIED_NEIGHBOURS or advice.best is None:
+            continue
+        tried += 1
+        rows = key_verdicts.adopted_of(connection, neighbour.row.study_id, CONFIGS_PER_NEIGHBOUR)
+        found = _best_there(connection, neighbour, asked, rows)
         if found is None:
             continue
         config, row, _ = found
-        return Recommendation(
-            config=config.to_json(),
-            source="nearest",
-            target=neighbour.key.target,
-            is_prior=True,
-            standing="prior",
-            evidence=evidence_of(row, now - row.newest_unix_s, is_here=False),
-            key=neighbour.key.to_model(),
-            distance=neighbour.distance,
-            reason=f"prior: {not_measured(asked, neighbour.key)}; no gain is promised here: test it first",
-        )
+        key, far = neighbour.key.to_model(), neighbour.distance
+        return nearest_answer(config, row, row.age_s, asked=neighbour.asked, key=key, distance=far)
     return None
 
 
@@ -133,20 +177,23 @@ def _neighbours(connection: Connection, asked: ComparisonKey, query: Recommendat
     )
     known = {row.gradient_bytes: row for row in rows}  # texts that are equal are decoded once
     sets = {text: _tensors(row.tensor_bytes) for text, row in known.items()}
-    keys = ((row, key_of(row)) for row in rows)
-    found = (_Neighbour(row, key, distance(asked, key, tensors, sets[row.gradient_bytes])) for row, key in keys)
+    found = []
+    for row in rows:
+        key = key_of(row)
+        wanted = asked if query.hardware is not None else replace(asked, hardware=key.hardware)
+        found.append(_Neighbour(row, key, wanted, distance(wanted, key, tensors, sets[row.gradient_bytes])))
     return sorted((n for n in found if math.isfinite(n.distance)), key=_order)
 
 
-def _order(neighbour: _Neighbour) -> tuple[bool, float, str]:
-    return not neighbour.row.has_confirmed, neighbour.distance, neighbour.row.study_id
+def _order(neighbour: _Neighbour) -> tuple[bool, bool, float, str]:
+    row = neighbour.row
+    return not row.has_confirmed, not row.has_adopted, neighbour.distance, row.study_id
 
 
 def _best_there(
-    connection: Connection, neighbour: _Neighbour, asked: ComparisonKey
-) -> tuple[Config, ConfigSummary, float] | None:
-    """Return the neighbour's best config here, its row, and its expected gain as ln; None if none should gain."""
-    rows = summaries.promising_of(connection, neighbour.row.study_id, CONFIGS_PER_NEIGHBOUR)
+    connection: Connection, neighbour: _Neighbour, asked: ComparisonKey, rows: Sequence[AgedConfig]
+) -> Found | None:
+    """Return the best here of a neighbour's configs, its row, and its expected gain as ln; None if none should gain."""
     measured = [Config(row.config_values) for row in rows]
     configs = [adapted(config, asked.layout, asked.target) for config in measured]
     gains = _gains_here(connection, neighbour, asked, rows, measured)
@@ -194,10 +241,18 @@ def _worth(found: Found) -> tuple[bool, bool, float]:
     return row.is_confirmed, row.is_over_default, gain - math.log1p(row.speedup or 0.0) + math.log1p(row.ci_low or 0.0)
 
 
+def machine_name(row: StudyHead) -> str:
+    """Return what people call a study's hardware, else where its fingerprint begins."""
+    return row.hardware_name or row.machines_text or f"machine {row.hardware[:SHORT]}"
+
+
 def _default(query: RecommendationQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
+    return Recommendation.of_default(_default_config(query), query.target, reason, candidates)
+
+
+def _default_config(query: RecommendationQuery) -> Mapping[str, Any]:
     """Return the engine's default; of other targets it is to set nothing."""
-    config = default_config(query.layout).to_json() if query.target == ENGINE_TARGET else {}
-    return Recommendation.of_default(config, query.target, reason, candidates)
+    return default_config(query.layout).to_json() if query.target == ENGINE_TARGET else {}
 
 
 def _models(connection: Connection, query: RecommendationQuery) -> tuple[Candidate, ...]:

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict per config over its reporters, and what depends on the other configs of the study.
+"""The rows that are derived per config and reporter: votes counted, and the places of a study's configs.
 
-- A reporter has one vote on a config, whatever the number of its jobs: job ids are free to invent.
-- A config that a paired test adopted is better than any that nobody tested, whatever their windows say.
-- Of two configs the one with more votes is the better one, whatever the size of a claim. A reporter that adopted only
-  one of them votes for that; one that adopted both votes for the one of its own better bound.
-- On a tie the config that was recommended earlier stays, and all that tie are priors: nobody outvoted anybody.
+The rules of the contest are `advice.contest`'s.
 """
 
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import groupby
 
+from ringtune.advice.contest import Contender, places
+from ringtune.advice.votes import Stand, votes_of
 from ringtune.service.store.keys import Key
 from ringtune.service.store.summary_rows import ComparedJob, ConfigSummary, RankChange, ReporterRow, SpeakingReporter
 from ringtune.tuner import default_config
 
 from .canonical import canonical
-from .evidence import Stand, stand_of, votes_of
+from .evidence import stand_of
 from .reporters import is_trusted_job, reporter_of
 from .spaces import ENGINE_TARGET
 
-SPEAKING = ("adopted", "faster")
-"""Stands of reporters that speak for a config."""
-MAX_CHOICES = 16
-"""Configs of one reporter, the best first, that are compared by its own bounds."""
+SPEAKING = ("adopted", "kept", "faster")
+"""Stands of reporters that decide a config's place."""
 
 
 @dataclass(frozen=True)
@@ -55,27 +49,34 @@ def config_rows(
 
 
 def ranks(speaking: Sequence[SpeakingReporter]) -> list[RankChange]:
-    """Return the configs whose `beaten` or `is_confirmed` changes.
+    """Return the configs whose place among those of their study changes.
 
     Args:
         speaking: All rows, from `summaries.speaking`, of studies whose stand is one of `SPEAKING`.
     """
-    configs: dict[Key, SpeakingReporter] = {(row.study_id, row.config_digest): row for row in speaking}
-    groups: dict[tuple[object, ...], list[SpeakingReporter]] = {}
+    configs: dict[str, dict[str, list[SpeakingReporter]]] = {}
     for row in speaking:
-        if row.stand == "adopted" or not row.adopted:
-            groups.setdefault((row.study_id, *_group(row)), []).append(row)
-    beaten, tied = Counter[Key](), set[Key]()
-    for rows in groups.values():
-        _contest(rows, beaten, tied)
-    beaten.update(_untested_ones(configs))
+        configs.setdefault(row.study_id, {}).setdefault(row.config_digest, []).append(row)
     changed = []
-    for key, row in configs.items():
-        is_confirmed = row.is_supported and key not in tied
-        change = RankChange(row.study_id, row.config_digest, beaten[key], is_confirmed)
-        if (change.beaten, change.is_confirmed) != (row.beaten, row.is_confirmed):
-            changed.append(change)
+    for study_id, by_digest in configs.items():
+        found = places([_contender(digest, rows) for digest, rows in by_digest.items()])
+        for digest, rows in by_digest.items():
+            change = RankChange(study_id, digest, **vars(found[digest]))
+            if change != RankChange.of(rows[0]):
+                changed.append(change)
     return changed
+
+
+def _contender(digest: str, rows: Sequence[SpeakingReporter]) -> Contender:
+    first = rows[0]
+    return Contender(
+        name=digest,
+        is_over_default=first.is_over_default,
+        adopted={row.reporter: row.ci_low for row in rows if row.stand == "adopted"},
+        kept=frozenset(row.reporter for row in rows if row.stand == "kept"),
+        faster={row.reporter: row.ci_low for row in rows if row.stand == "faster"},
+        slower=first.opposed,
+    )
 
 
 def engine_default(layout: Sequence[int]) -> str:
@@ -99,6 +100,7 @@ def _stands(rows: Sequence[ComparedJob], max_speedup: float) -> list[Stand]:
 
 
 def _config_row(key: Key, config: str, rows: Sequence[ComparedJob], stands: Sequence[Stand]) -> ConfigSummary:
+    """Return a config's row without its place among the others, which `ranks` finds."""
     first, votes = rows[0], votes_of(stands)
     interval = votes.estimate.interval if votes.estimate else None
     over_default = _is_over_default(first)
@@ -114,9 +116,9 @@ def _config_row(key: Key, config: str, rows: Sequence[ComparedJob], stands: Sequ
         opposed=votes.opposed,
         leaning=votes.leaning,
         beaten=0,
-        is_supported=votes.is_supported and over_default,
+        is_supported=False,
         is_confirmed=False,
-        is_promising=votes.is_promising,
+        is_promising=False,
         baseline=first.own_baseline if interval else None,
         is_over_default=over_default,
         speedup=interval.speedup if interval else None,
@@ -154,50 +156,3 @@ def _precedence(rows: Sequence[ComparedJob]) -> tuple[bool, bool, int, int, str]
     over_default = _is_over_default(rows[0])
     reporters = {reporter_of(row.token_id, row.job_id, has_many_jobs=row.has_many_jobs) for row in rows}
     return baseline is not None, over_default, len(reporters), rows[0].all_jobs, baseline or ""
-
-
-def _group(row: SpeakingReporter) -> tuple[bool, bool, bool, bool]:
-    """Return what is the same for configs that compete: those of another group come before or after them anyway."""
-    return row.is_promising, row.is_over_default, row.is_supported, row.adopted > 0
-
-
-def _contest(rows: Sequence[SpeakingReporter], beaten: Counter[Key], tied: set[Key]) -> None:
-    """Compare each two configs by their votes.
-
-    Args:
-        rows: Rows of the reporters that speak for configs of one study, which compete.
-        beaten: Gets how many others each config beats.
-        tied: Gets the configs that tie with another.
-    """
-    votes: Counter[Key] = Counter((row.study_id, row.config_digest) for row in rows)
-    counts = sorted(votes.values())
-    alike = Counter(counts)
-    ties: Counter[Key] = Counter({key: alike[own] - 1 for key, own in votes.items()})
-    beaten.update({key: bisect_left(counts, own) for key, own in votes.items()})
-    for (key, other), margin in _own_choices(rows).items():
-        by_number = votes[key] - votes[other]
-        beaten[key] += (by_number + margin > 0) - (by_number > 0)
-        ties[key] += (by_number + margin == 0) - (by_number == 0)
-    tied |= {key for key, count in ties.items() if count}
-
-
-def _untested_ones(configs: Mapping[Key, SpeakingReporter]) -> Counter[Key]:
-    """Return by adopted config how many others of its study it beats for nobody tested them: windows never outvote."""
-    untested = Counter((row.study_id, row.is_over_default) for row in configs.values() if not row.adopted)
-    adopted = ((key, row) for key, row in configs.items() if row.adopted)
-    return Counter({key: untested[row.study_id, row.is_over_default] for key, row in adopted})
-
-
-def _own_choices(rows: Sequence[SpeakingReporter]) -> Counter[tuple[Key, Key]]:
-    """Return by two configs how many reporters of both hold the first for the better one, less those of the second."""
-    by_reporter: dict[str, list[SpeakingReporter]] = {}
-    for row in rows:
-        by_reporter.setdefault(row.reporter, []).append(row)
-    margins: Counter[tuple[Key, Key]] = Counter()
-    for own in by_reporter.values():
-        best = sorted(own, key=lambda row: (row.ci_low, row.config_digest), reverse=True)[:MAX_CHOICES]
-        keys = [(row.study_id, row.config_digest) for row in best]
-        for better, worse in combinations(keys, 2):
-            margins[better, worse] += 1
-            margins[worse, better] -= 1
-    return margins

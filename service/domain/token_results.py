@@ -4,7 +4,7 @@
 from dataclasses import replace
 
 from ringtune.service.errors import TokenNotFound
-from ringtune.service.store import Database, audit, reports
+from ringtune.service.store import Database, audit, key_verdicts, reports
 from ringtune.service.store import tokens as table
 
 from .policy import ServiceLimits
@@ -22,13 +22,14 @@ class TokenResults:
         self._policy = policy
 
     def delete(self, token_id: str) -> int:
-        """Delete all results and logs that came with a token, whether it still exists or not; returns how many results.
+        """Delete all results, logs and verdicts that came with a token, if it exists or not; returns how many results.
 
         Its job ids stay its own.
         """
         with self._database.writing(reports.LOCK) as connection:
             concerned = reports.studies_of_token(connection, token_id)
             removed = reports.delete_of_token(connection, token_id)
+            key_verdicts.forget_token(connection, token_id)
             rebuild(connection, concerned, self._policy.max_speedup)
             audit.record(connection, "results_deleted", token_id, {"results": removed})
         return removed

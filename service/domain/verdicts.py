@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from ringtune.advice.rule import evidence_of, reason_of
 from ringtune.rest_models import Evidence
 from ringtune.service.store import overview as table
 from ringtune.service.store.summary_rows import AgedConfig, NamedReporter, StandName
@@ -13,7 +14,6 @@ from ringtune.tuner import Config
 
 from .jobs import StudyJob, jobs_of
 from .reporters import OF_JOB, is_trusted_job
-from .shown_evidence import evidence_of, reason_of
 
 MAX_JOBS = 200
 MAX_CONFIGS = 500
@@ -94,7 +94,7 @@ def verdicts_of(connection: Connection, study_id: str) -> StudyVerdicts:
 
 def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = ()) -> BestConfig:
     """Return the config of a row."""
-    evidence, config = evidence_of(row, row.age_s), Config(row.config_values)
+    evidence, config = evidence_of(row, row.age_s, has_gain=row.is_confirmed), Config(row.config_values)
     return BestConfig(
         config=config,
         evidence=evidence,

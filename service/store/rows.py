@@ -78,9 +78,10 @@ class StudyRow(StudyHead):
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourRow(StudyRow):
-    """A study with a promising config, and whether one of its configs is confirmed."""
+    """A study with a promising config, and whether one of its configs is confirmed, or adopted by a paired test."""
 
     has_confirmed: bool
+    has_adopted: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,7 +122,7 @@ def neighbours(
 ) -> Sequence[NeighbourRow]:
     """Return studies with promising configs that share the model or the hardware.
 
-    Those with a confirmed config come first, then the newest.
+    Those with a confirmed config come first, then those with an adopted one, then the newest.
 
     Args:
         connection: Connection to the database.
@@ -136,8 +136,10 @@ def neighbours(
     rows: dict[str, NeighbourRow] = {}
     for condition in conditions:
         has_confirmed = _has(config_summaries.c.is_confirmed).label("has_confirmed")
-        query = select(studies, has_confirmed).where(and_(condition, *_measured(surface)))
-        newest = query.order_by(has_confirmed.desc(), studies.c.created_unix_s.desc()).limit(limit)
+        has_adopted = _has(config_summaries.c.is_promising, config_summaries.c.adopted > 0).label("has_adopted")
+        query = select(studies, has_confirmed, has_adopted).where(and_(condition, *_measured(surface)))
+        order = (has_confirmed.desc(), has_adopted.desc(), studies.c.created_unix_s.desc())
+        newest = query.order_by(*order).limit(limit)
         rows.update({row.study_id: row for row in all_of(connection.execute(newest), NeighbourRow)})
     return tuple(rows.values())
 
@@ -147,8 +149,8 @@ def _measured(surface: tuple[str, int]) -> tuple[ColumnElement[bool], ...]:
     return studies.c.target == surface[0], studies.c.surface_version == surface[1], has_promise
 
 
-def _has(flag: Column[bool]) -> Exists:
-    return exists().where(config_summaries.c.study_id == studies.c.study_id, flag.is_(True))
+def _has(flag: Column[bool], *conditions: ColumnElement[bool]) -> Exists:
+    return exists().where(config_summaries.c.study_id == studies.c.study_id, flag.is_(True), *conditions)
 
 
 def facts_of_model(connection: Connection, model: str) -> tuple[int, ...] | None:

@@ -20,15 +20,13 @@ from sqlalchemy import (
     update,
 )
 
-from .clock import UnixNow
 from .database import upsert
 from .keys import Key, parameters, wanted
-from .rows import all_of, columns_of, one_of
+from .rows import all_of, columns_of
 from .summary_rows import (
     ComparedJob,
     ConfigSummary,
     JobSummary,
-    KeyAnswer,
     RankChange,
     ReporterRow,
     SpeakingReporter,
@@ -166,7 +164,7 @@ def speaking(connection: Connection, study_ids: Collection[str], stands: Collect
     """Return the rows per reporter whose stand is one of these, each beside its config's row."""
     own, config = reporter_summaries.c, config_summaries.c
     both = (own.study_id == config.study_id) & (own.config_digest == config.config_digest)
-    beside = ("is_over_default", "is_promising", "is_supported", "is_confirmed", "adopted", "leaning", "beaten")
+    beside = ("is_over_default", "is_promising", "is_supported", "is_confirmed", "opposed", "beaten")
     query = (
         select(reporter_summaries, *(config[name] for name in beside))
         .select_from(reporter_summaries.join(config_summaries, both))
@@ -180,13 +178,13 @@ def set_ranks(connection: Connection, changes: Sequence[RankChange]) -> None:
     if changes:
         own = config_summaries.c
         this = (own.study_id == bindparam("of_study"), own.config_digest == bindparam("of_config"))
-        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("beaten", "is_confirmed")}
+        names = ("is_promising", "is_supported", "is_confirmed", "beaten")
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in names}
         given = [
             {
                 "of_study": change.study_id,
                 "of_config": change.config_digest,
-                "new_beaten": change.beaten,
-                "new_is_confirmed": change.is_confirmed,
+                **{f"new_{name}": getattr(change, name) for name in names},
             }
             for change in changes
         ]
@@ -214,31 +212,6 @@ def clear(connection: Connection, study_id: str) -> None:
         connection.execute(delete(table).where(table.c.study_id == study_id))
 
 
-def best_of_key(connection: Connection, key_digest: str) -> KeyAnswer | None:
-    """Return the study of a key and its most promising config, as `rank` orders them; None if there is no study."""
-    return one_of(connection.execute(BEST_OF_KEY, {"key_digest": key_digest}), KeyAnswer.of)
-
-
-def _best_of_key() -> Select[Any]:
-    """Return the query behind `best_of_key`: three look-ups in indexes, made once because building it takes longer."""
-    best, promising = config_summaries, config_summaries.alias("promising")
-    digest = (
-        select(promising.c.config_digest)
-        .where(promising.c.study_id == studies.c.study_id, promising.c.is_promising.is_(True))
-        .order_by(*rank(promising))
-        .limit(1)
-        .correlate(studies)
-        .scalar_subquery()
-    )
-    is_best = (best.c.study_id == studies.c.study_id) & (best.c.config_digest == digest)
-    columns = (studies.c.study_id, *(column for column in best.c if column.name != "study_id"))
-    return (
-        select(*columns, UnixNow().label("now_unix_s"))
-        .select_from(studies.outerjoin(best, is_best))
-        .where(studies.c.key_digest == bindparam("key_digest"))
-    )
-
-
 def rank(table: FromClause) -> tuple[UnaryExpression[Any], ...]:
     """Return what orders promising configs, the best first.
 
@@ -247,20 +220,6 @@ def rank(table: FromClause) -> tuple[UnaryExpression[Any], ...]:
     for it. Of those that tie it is the one that came first.
     """
     return tuple(table.c[name].desc() for name in RANK)
-
-
-BEST_OF_KEY = _best_of_key()
-
-
-def promising_of(connection: Connection, study_id: str, limit: int) -> Sequence[ConfigSummary]:
-    """Return a study's most promising configs, as `best_of_key` ranks them."""
-    query = (
-        select(config_summaries)
-        .where(config_summaries.c.study_id == study_id, config_summaries.c.is_promising.is_(True))
-        .order_by(*rank(config_summaries))
-        .limit(limit)
-    )
-    return all_of(connection.execute(query), ConfigSummary)
 
 
 def baselines_of(connection: Connection, study_id: str, limit: int) -> Sequence[JobSummary]:

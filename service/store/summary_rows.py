@@ -88,8 +88,7 @@ class SpeakingReporter(ReporterRow):
     is_promising: bool
     is_supported: bool
     is_confirmed: bool
-    adopted: int
-    leaning: int
+    opposed: int
     beaten: int
 
 
@@ -145,25 +144,17 @@ class AgedConfig(ConfigSummary):
 
 
 @dataclass(frozen=True)
-class KeyAnswer:
-    """The study of a key, its most promising config (None if none is), and the database's time."""
-
-    study_id: str
-    best: ConfigSummary | None
-    now_unix_s: float
-
-    @classmethod
-    def of(cls, *, study_id: str, now_unix_s: float, **config: Any) -> "KeyAnswer":
-        """Return the answer in the columns of `summaries.best_of_key`."""
-        is_there = config["config_digest"] is not None
-        return cls(study_id, ConfigSummary(study_id=study_id, **config) if is_there else None, now_unix_s)
-
-
-@dataclass(frozen=True)
 class RankChange:
     """New values for the columns of `config_summaries` that depend on a study's other configs."""
 
     study_id: str
     config_digest: str
-    beaten: int
+    is_promising: bool
+    is_supported: bool
     is_confirmed: bool
+    beaten: int
+
+    @classmethod
+    def of(cls, row: SpeakingReporter) -> "RankChange":
+        """Return the values that a config has now."""
+        return cls(row.study_id, row.config_digest, row.is_promising, row.is_supported, row.is_confirmed, row.beaten)

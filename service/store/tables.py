@@ -24,6 +24,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 
 NAMING = {
@@ -36,6 +37,8 @@ METADATA = MetaData(naming_convention=NAMING)
 Number = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite counts up by itself in a column of exactly this type."""
 
+IS_TESTED = text("tested_unix_s IS NOT NULL")
+"""Condition of the index on paired tests: most rows are of windows alone."""
 
 RANK = ("is_over_default", "is_supported", "beaten", "adopted", "leaning", "minus_since_s", "config_digest")
 """Columns that order promising configs, the largest first. `minus_since_s` is minus the time when a config was first
@@ -170,6 +173,7 @@ job_facts = Table(
     Column("code_commit", Text),
     Column("begun_unix_s", Double, nullable=False),
     Column("heard_unix_s", Double, nullable=False),
+    Index(None, "study_id", "heard_unix_s"),
 )
 """Reports of jobs about themselves; `state` is as they reported it last, whatever became of them since."""
 
@@ -241,6 +245,7 @@ job_summaries = Table(
     Column("first_unix_s", Double, nullable=False, server_default="0"),
     Column("tested_unix_s", Double),
     Index(None, "study_id", "config_digest"),
+    Index(None, "study_id", "tested_unix_s", sqlite_where=IS_TESTED, postgresql_where=IS_TESTED),
 )
 
 reporter_summaries = Table(

@@ -246,21 +246,21 @@ def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
 def _print(offer: "Recommendation", output: str) -> None:
     from ringtune._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
 
+    from .advice.wording import evidence_text  # noqa: PLC0415
     from .service_link import ready_settings as ready  # noqa: PLC0415
 
     config = ready.checked_config(offer, allreduce_algorithms())
-    evidence = ready.evidence_text(offer)
+    pasted, notes = ready.pasted_config(offer, config), [evidence_text(offer), offer.reason or ""]
     if output == "json":
         typer.echo(json.dumps(offer.model_dump(mode="json"), indent=2))
     elif output == "env":
-        variables = ready.engine_variables(config, offer.target)
-        notes = (evidence, ready.advice_text(offer), ready.file_text(config, offer.target))
-        typer.echo(ready.shell_text(variables, *notes))
+        variables = ready.engine_variables(pasted, offer.target)
+        typer.echo(ready.shell_text(variables, *notes, ready.advice_text(offer), ready.file_text(pasted, offer.target)))
     elif output == "horovod":
-        variables = ready.horovod_variables(config, offer.target)
-        typer.echo(ready.shell_text(variables, evidence, ready.advice_text(offer, is_for_horovod=True)))
+        variables = ready.horovod_variables(pasted, offer.target)
+        typer.echo(ready.shell_text(variables, *notes, ready.advice_text(offer, is_for_horovod=True)))
     else:
-        _print_table(config, [evidence, offer.reason or "", ready.advice_text(offer)])
+        _print_table(config, [*notes, ready.advice_text(offer)])
 
 
 def _print_table(config: Mapping[str, Any], notes: list[str]) -> None:

@@ -74,6 +74,52 @@ def test_a_tie_of_two_against_two_leaves_two_priors(service: Service) -> None:
     assert (BETTER, "prior", 2) == (answer.config, answer.standing, answer.evidence.adopted)
 
 
+@pytest.mark.parametrize("slander", ["none", "before", "after"])
+@pytest.mark.parametrize(("honest", "others"), [(1, 1), (2, 2), (3, 3), (3, 2), (2, 1)])
+def test_who_adopts_a_rival_has_one_vote(service: Service, honest: int, others: int, slander: str) -> None:
+    """Tokens adopt another config and report that the first one is slow: a tie stays one, a minority is outvoted."""
+    study = study_of(service)
+    attackers = [f"{ATTACKER[:-1]}{number}" for number in range(others)]
+    for number in range(honest):
+        adopt(service, study, f"{HONEST[:-1]}{number}", BETTER, 0.1)
+    for step in ("before", "adoption", "after"):
+        for token_id in attackers if step in {"adoption", slander} else ():
+            adopt(service, study, token_id, *((OTHER, 3.9) if step == "adoption" else (BETTER, -0.5)))
+
+    answer = found(service)
+
+    standing = "confirmed" if honest > others else "prior"
+    assert (BETTER, standing, honest) == (answer.config, answer.standing, answer.evidence.adopted)
+
+
+def test_windows_do_not_oppose_paired_tests(service: Service) -> None:
+    """Two tokens tested a config; others whose windows are slower have tested nothing."""
+    study = study_of(service)
+    for token_id in (HONEST, SECOND):
+        adopt(service, study, token_id, BETTER, 0.1)
+    for number in range(3):
+        job_id, baseline = new_id(), {"phase": Phase.BASELINE}
+        told = (result(job_id, **baseline), result(job_id, BETTER, 250.0), result(job_id, **baseline))
+        for item in told:
+            tell(service, study.study_id, new_id(), replace(item, token_id=f"{ATTACKER[:-1]}{number}"))
+
+    answer = found(service)
+
+    assert (BETTER, "confirmed", 0) == (answer.config, answer.standing, answer.evidence.opposed)
+
+
+def test_a_tokens_newest_verdict_takes_the_place_of_its_earlier_ones(service: Service) -> None:
+    """A token that adopted a config and then kept the default keeps the default."""
+    study = study_of(service)
+    adopt(service, study, HONEST, BETTER, 0.1)
+    job_id = adopt(service, study, HONEST, OTHER, -0.1)
+    service.jobs.put(study.study_id, job_id, JobReport("keeping_default"), HONEST)
+
+    answer = found(service)
+
+    assert ("exact", "default", BETTER) == (answer.source, answer.standing, answer.try_first)
+
+
 def test_slander_counts_by_token(service: Service) -> None:
     """One token says that a good config is slow: a tie with one, outvoted by two, whatever the number of its jobs."""
     study = study_of(service)
@@ -110,7 +156,7 @@ def test_what_was_tested_comes_before_what_windows_promise(service: Service) -> 
 
     adopt(service, study, SECOND, BETTER, 0.1)
 
-    assert before.config in untested
+    assert before.try_first in untested
     assert (BETTER, "prior") == (found(service).config, found(service).standing)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what a machine's own runs recommend: the layout first, then the lower bound, and how sure it is."""
+"""Tests of what a machine's own runs recommend: the newest verdict, what paired tests adopted, and how sure it is."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,10 +37,14 @@ def finished(
         **header,
     )
     times = {"median": 1.0, "mad": 0.1, "mean": 1.0}
-    sample = SampleRecord(0.0, name, 1, 0, "search", 1, config, 1.0, times, steps=5, valid=True, reason=None)
-    adoption = AdoptionRecord(0.0, name, [], ci_low + 0.1, ci_low, ci_low + 0.2, "verdict")
-    result = ResultRecord(0.0, name, config, adopted, ci_low + 0.1, 1.0, 100)
-    return RunLog(name, run, samples=[sample], adoption=adoption, result=result)
+    samples = [
+        SampleRecord(0.0, name, 1, number, phase, 1, config, 1.0, times, steps=5, valid=True, reason=None)
+        for number, phase in enumerate(("search", "adoption"))
+    ]
+    low = ci_low if adopted else -ci_low
+    adoption = AdoptionRecord(0.0, name, [{}, {}], low + 0.1, low, low + 0.2, "verdict", 0.9)
+    result = ResultRecord(0.0, name, config if adopted else dict(run.baseline), adopted, low + 0.1, 1.0, 100)
+    return RunLog(name, run, samples=samples, adoption=adoption, result=result)
 
 
 def test_without_a_run_the_default_is_recommended() -> None:
@@ -50,15 +54,41 @@ def test_without_a_run_the_default_is_recommended() -> None:
     assert ("default", 0, DEFAULT) == (offer.source, offer.evidence.trials, offer.config)
 
 
-def test_the_best_lower_bound_of_the_layout_holds() -> None:
-    """Not the newest, and not what another layout promises."""
-    runs = [finished("a", 0.2), finished("b", 0.1, age_s=1.0), finished("c", 0.4, layout=[8])]
+def test_of_two_adopted_configs_the_earlier_stays() -> None:
+    """Each run counts by itself: a tie, whatever the later one claims, and what another layout promises."""
+    runs = [finished("a", 0.2), finished("b", 0.3, age_s=1.0), finished("c", 0.4, layout=[8])]
 
     offer = recommend_from(runs, QUESTION, NOW_UNIX_S)
 
-    assert ("exact", 20.0, 0.2) == (offer.source, offer.config["cycle_ms"], offer.evidence.ci_low)
-    assert 10.0 == offer.evidence.age_s
-    assert offer.is_prior
+    assert ("exact", 20.0, None) == (offer.source, offer.config["cycle_ms"], offer.evidence.ci_low)
+    assert (10.0, 3, 1) == (offer.evidence.age_s, offer.evidence.trials, offer.evidence.adopted)
+    assert "prior" == offer.standing
+
+
+def test_the_newest_verdict_comes_first() -> None:
+    """A newer run that kept the default takes an adoption back; two adoptions hold against one."""
+    kept = finished("kept", 0.3, adopted=False, age_s=1.0)
+
+    after = recommend_from([finished("a", 0.2), kept, finished("far", 0.4, layout=[8])], QUESTION, NOW_UNIX_S)
+    before = recommend_from([kept, finished("a", 0.2, age_s=0.5)], QUESTION, NOW_UNIX_S)
+    upheld = recommend_from([finished("a", 0.2), finished("b", 0.2), kept], QUESTION, NOW_UNIX_S)
+
+    assert ("exact", "default", DEFAULT) == (after.source, after.standing, after.config)
+    assert (2, 6, 1.0) == (after.evidence.jobs, after.evidence.trials, after.evidence.age_s)
+    assert ["prior", "confirmed"] == [before.standing, upheld.standing]
+
+
+def test_any_machine_is_named() -> None:
+    """The one with the newest verdict answers; one that is asked for is not named again."""
+    other = "ef" * 32
+    runs = [finished("a", 0.2, adopted=False), finished("b", 0.2, age_s=1.0, hardware=other)]
+
+    anywhere = recommend_from(runs, QUESTION, NOW_UNIX_S)
+    asked = recommend_from(runs, replace(QUESTION, hardware="cd" * 32), NOW_UNIX_S)
+
+    assert ("prior", other) == (anywhere.standing, anywhere.key and anywhere.key.hardware)
+    assert "measured on machine efefefefef; 1 other machine measured it, too" in str(anywhere.reason)
+    assert ("default", False) == (asked.standing, "machine" in str(asked.reason))
 
 
 def test_two_runs_that_agree_are_no_prior_any_more() -> None:
@@ -66,6 +96,7 @@ def test_two_runs_that_agree_are_no_prior_any_more() -> None:
     offer = recommend_from([finished("a", 0.2), finished("b", 0.2)], QUESTION, NOW_UNIX_S)
 
     assert (2, False) == (offer.evidence.jobs, offer.is_prior)
+    assert 0.2 == pytest.approx(offer.evidence.ci_low, abs=0.01)
 
 
 def test_a_later_run_is_no_second_job() -> None:
@@ -91,7 +122,7 @@ def test_a_gain_over_another_baseline_is_a_prior_that_comes_last() -> None:
     over_default = recommend_from([*elsewhere, finished("c", 0.1)], QUESTION, NOW_UNIX_S)
     alone = recommend_from(elsewhere, QUESTION, NOW_UNIX_S)
 
-    assert (0.1, DEFAULT) == (over_default.evidence.ci_low, over_default.evidence.baseline)
+    assert (10.0, DEFAULT) == (over_default.config["cycle_ms"], over_default.evidence.baseline)
     assert (2, True, poor) == (alone.evidence.jobs, alone.is_prior, alone.evidence.baseline)
 
 
@@ -130,14 +161,6 @@ def test_a_name_of_several_models_is_answered_by_candidates() -> None:
 
     assert "default" == offer.source
     assert [MODEL, "cd" * 32] == [candidate.model_fingerprint for candidate in offer.candidates]
-
-
-def test_runs_that_kept_the_default_recommend_it_without_a_gain() -> None:
-    """Runs that kept the default lose to one that adopted a config."""
-    kept = finished("kept", 0.3, adopted=False)
-
-    assert recommend_from([kept], QUESTION, NOW_UNIX_S).evidence.speedup is None
-    assert 10.0 == recommend_from([kept, finished("a", 0.1)], QUESTION, NOW_UNIX_S).config["cycle_ms"]
 
 
 def test_a_foreign_key_says_nothing() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ringtune.advice.wording import evidence_text
 from ringtune.client import Evidence, Recommendation, ServiceReplyError
 from ringtune.errors import ConfigError
 from ringtune.printable import printable
@@ -14,9 +15,9 @@ from ringtune.service_link.ready_settings import (
     advice_text,
     checked_config,
     engine_variables,
-    evidence_text,
     file_text,
     horovod_variables,
+    pasted_config,
     shell_text,
 )
 from ringtune.settings import Settings
@@ -29,7 +30,7 @@ CHOSEN = default_config().replace(
 
 def offer(config: Any = CHOSEN, *, target: str = "ringtune", is_prior: bool = False) -> Recommendation:
     """Return a recommendation."""
-    evidence = Evidence(trials=9, jobs=3, speedup=0.3, ci_low=0.2, ci_high=0.4, age_s=86_400.0)
+    evidence = Evidence(trials=9, jobs=3, adopted=2, speedup=0.3, ci_low=0.2, ci_high=0.4, age_s=86_400.0)
     standing = "prior" if is_prior else "confirmed"
     return Recommendation(
         config=dict(config), source="exact", target=target, is_prior=is_prior, standing=standing, evidence=evidence
@@ -102,13 +103,11 @@ def test_what_a_recommendation_rests_on_is_said() -> None:
     """The target first; a prior is called one, and for Horovod ours is always one."""
     text = evidence_text(offer())
 
-    assert text.startswith("measured on ringtune, exact, confirmed, 9 trials of 3 jobs, +30.0 % (95 % ")
-    assert "1.0 days old" in text
+    assert text.startswith("measured on ringtune, exact, confirmed, 9 results of 3 jobs, 1 day old, +30.0 % (95 % ")
     assert "" == advice_text(offer())
     assert "prior" in advice_text(offer(is_prior=True))
-    assert "measured on ringtune, exact, prior, 9 trials of 3 jobs, 1.0 days old" == evidence_text(offer(is_prior=True))
-    trusted = with_evidence(trusted_jobs=2)
-    assert "9 trials of 3 jobs (2 trusted to be independent), +30.0 %" in evidence_text(trusted)
+    assert "measured on ringtune, exact, prior, 9 results of 3 jobs, 1 day old" == evidence_text(offer(is_prior=True))
+    assert "1 result of 1 job, today" in evidence_text(with_evidence(trials=1, jobs=1, age_s=80_000.0))
     assert "not on Horovod" in advice_text(offer(), is_for_horovod=True)
 
 
@@ -153,3 +152,13 @@ def test_every_line_is_a_comment_or_an_export(foreign: str) -> None:
     assert [["export", f"X={printable(foreign)}"], ["export", "Y=a;b"]] == [
         shlex.split(line) for line in text.splitlines()[2:]
     ]
+
+
+@pytest.mark.parametrize(
+    ("standing", "adopted", "is_pasted"), [("default", 2, False), ("prior", 0, False), ("prior", 1, True)]
+)
+def test_only_what_a_paired_test_adopted_is_pasted(standing: str, adopted: int, *, is_pasted: bool) -> None:
+    """Not the default, which is in force without it, and no window, whatever a service calls it."""
+    found = with_evidence(adopted=adopted).model_copy(update={"standing": standing})
+
+    assert (CHOSEN if is_pasted else Config({})) == pasted_config(found, CHOSEN)

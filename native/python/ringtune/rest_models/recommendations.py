@@ -57,14 +57,19 @@ class RecommendationParams(QueryParams):
 class Evidence(Reply):
     """Evidence behind a recommendation; all zero or null without any."""
 
-    trials: Annotated[Count, Field(description="Results of the config that count.")] = 0
-    jobs: Annotated[Count, Field(description="Jobs that measured it and the baseline.")] = 0
+    trials: Annotated[
+        Count, Field(description="Results of the config that count; of all configs where the default is kept.")
+    ] = 0
+    jobs: Annotated[
+        Count, Field(description="Jobs that measured it and the baseline; with a verdict where the default is kept.")
+    ] = 0
     reporters: Annotated[
         Count, Field(description="Independent ones: tokens, and jobs that count one by one (`trusted_jobs`).")
     ] = 0
     adopted: Annotated[Count, Field(description="Reporters whose paired tests adopted it.")] = 0
     opposed: Annotated[
-        Count, Field(description="Reporters whose paired tests kept the baseline, or whose windows show it slower.")
+        Count,
+        Field(description="Reporters whose paired tests kept the baseline; without a test, whose windows are slower."),
     ] = 0
     trusted_jobs: Annotated[
         Count,
@@ -106,11 +111,19 @@ class Recommendation(Reply):
         one_of("confirmed", "prior", "default"),
         Field(
             description="`confirmed`: adopted in paired tests of two independent reporters on this key. `prior`: "
-            "anything else, of which no gain is promised. `default`: no evidence."
+            "adopted in paired tests, but not confirmed, or near this key: no gain is promised. `default`: the newest "
+            "verdict of this key keeps it (`source` is `exact`), or nothing was adopted near."
         ),
     ] = "prior"
     evidence: Evidence
-    key: Annotated[StudyKey | None, Field(description="The study behind it; null for the default.")] = None
+    try_first: Annotated[
+        Config | None,
+        Field(
+            description="With the default alone: config that a search may measure first, since windows or an outvoted "
+            "test were faster. It is no setting to paste."
+        ),
+    ] = None
+    key: Annotated[StudyKey | None, Field(description="The study behind it; null without one.")] = None
     distance: Annotated[Number | None, Field(description="Distance from the requested key; 0 if exact.")] = None
     reason: Annotated[Text | None, Field(description="Reason for this config, in words.")] = None
     candidates: Annotated[

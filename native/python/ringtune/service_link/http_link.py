@@ -4,6 +4,7 @@
 from contextlib import closing
 from pathlib import Path
 
+from ringtune.advice.wording import evidence_text
 from ringtune.client import ExchangeLimits, Recommendation, ServiceClient
 from ringtune.errors import StoreError
 from ringtune.tuner import Designer, SpaceError, TuningLog
@@ -46,10 +47,12 @@ class HttpLink:
         self._gradient_bytes = tuple(job.gradient_bytes)
         try:
             offer = answer_within(START_LIMIT_S, lambda: self._recommendation(job))
-            if offer.source == "default":
-                self._notices.info(f"the service at {self._question_client.url} knows no config for this job yet")
+            start = offer.try_first if offer.standing == "default" else offer.config
+            if start is None:
+                url = self._question_client.url
+                self._notices.info(f"the service at {url} knows no config for this job: {offer.reason}")
                 return designer
-            config = legal_config(offer.config, job.space)
+            config = legal_config(start, job.space)
         except StoreError as error:
             self._breaker.failed()
             self._notices.warning(f"{error}; the search begins without it")
@@ -126,6 +129,7 @@ class HttpLink:
 
 
 def _described(offer: Recommendation) -> str:
-    evidence = offer.evidence
-    gain = "" if evidence.speedup is None else f", {100 * evidence.speedup:+.1f} %"
-    return f"{offer.source}, {evidence.trials} trials of {evidence.jobs} jobs{gain}, measured on {offer.target}"
+    """Return what the first config rests on; of one that nobody tested, or whose test is outvoted, only that."""
+    if offer.standing == "default":
+        return f"a config to try first, not an adopted one; {offer.reason}"
+    return evidence_text(offer)

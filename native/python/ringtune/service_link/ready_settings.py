@@ -9,16 +9,17 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from ringtune.advice.answers import is_pasted
 from ringtune.client.errors import ServiceReplyError
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
 from ringtune.printable import printable
 from ringtune.rest_models import Recommendation
-from ringtune.tuner import Config, SearchSpace, SpaceError, default_config, engine_parameters
-from ringtune.tuner.logs.records import OLD_CI_LEVEL
+from ringtune.tuner import Config, SearchSpace, SpaceError, engine_parameters
 from ringtune.variables import knob_variable
 
 ENGINE_TARGET = "ringtune"
+DEFAULT_ADVICE = "Nothing is to be set: the default is in force without it."
 CACHE_ENTRIES = {True: "1024", False: "0"}
 """Horovod's cache is a number of entries, 1024 by default; ours grows as it needs."""
 
@@ -43,46 +44,12 @@ def checked_config(offer: Recommendation, algorithms: Collection[str]) -> Config
     return Config(offer.config)
 
 
-def evidence_text(offer: Recommendation) -> str:
-    """Return what a recommendation rests on, in one line, the target first; a gain only where it is confirmed."""
-    if offer.source == "default":
-        return "no evidence: the default"
-    evidence = offer.evidence
-    parts = [f"measured on {offer.target}", offer.source, "prior" if offer.is_prior else "confirmed"]
-    if evidence.trials:
-        trusted = f" ({evidence.trusted_jobs} trusted to be independent)" if evidence.trusted_jobs else ""
-        parts.append(f"{evidence.trials} trials of {evidence.jobs} job{'s' if evidence.jobs != 1 else ''}{trusted}")
-    if not offer.is_prior:
-        parts += _gain_text(offer)
-    if evidence.age_s is not None:
-        parts.append(f"{evidence.age_s / 86_400:.1f} days old")
-    return ", ".join(parts)
-
-
-def _gain_text(offer: Recommendation) -> list[str]:
-    """Return the gain with its interval, nothing where there is none."""
-    evidence = offer.evidence
-    figures = [100 * figure for figure in (evidence.speedup, evidence.ci_low, evidence.ci_high) if figure is not None]
-    if len(figures) < 3:
-        return []
-    level = 100 * (evidence.ci_level or OLD_CI_LEVEL)
-    interval = f"{level:.0f} % interval {figures[1]:+.1f} % to {figures[2]:+.1f} %"
-    return [f"{figures[0]:+.1f} % ({interval}){_baseline_text(offer)}"]
-
-
-def _baseline_text(offer: Recommendation) -> str:
-    """Say so where the speed-up is not over what a job runs that sets nothing; what it is over has `--format json`."""
-    baseline = offer.evidence.baseline
-    if offer.target != ENGINE_TARGET or baseline is None:
-        return ""
-    is_other = baseline != (default_config() if offer.key is None else default_config(offer.key.layout))
-    return " over another baseline than the default" if is_other else ""
-
-
 def advice_text(offer: Recommendation, *, is_for_horovod: bool = False) -> str:
     """Return what to do about it first; empty where it can be relied on."""
-    if is_for_horovod and offer.target != "horovod":
+    if is_for_horovod and offer.target != "horovod" and offer.standing != "default":
         return f"Measured on {offer.target}, not on Horovod: a prior, test it before you rely on it."
+    if offer.standing == "default":
+        return DEFAULT_ADVICE
     return "A prior: AUTOTUNE=1 tests it; without that, test it before you rely on it." if offer.is_prior else ""
 
 
@@ -90,6 +57,16 @@ def file_text(config: Config, target: str) -> str:
     """Return which knobs no variable sets and what does; empty where variables set all."""
     unsaid = find_engine(target).in_files(config) if config and target in engine_names() else ()
     return f"Without {', '.join(unsaid)}, which take a file: ringtune tune writes it." if unsaid else ""
+
+
+def pasted_config(offer: Recommendation, config: Config) -> Config:
+    """Return the config that is written as settings to paste: what a paired test adopted, else nothing.
+
+    Args:
+        offer: The recommendation.
+        config: Its config, checked.
+    """
+    return config if is_pasted(offer) else Config({})
 
 
 def engine_variables(config: Config, target: str) -> dict[str, str]:
@@ -111,6 +88,8 @@ def horovod_variables(config: Config, target: str) -> dict[str, str]:
     Raises:
         ConfigError: If the config is another engine's.
     """
+    if not config:
+        return {}
     if target == "horovod":
         return engine_variables(config, target)
     if target != ENGINE_TARGET:

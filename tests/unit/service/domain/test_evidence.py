@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.service.domain.evidence import E9, E12, Estimate, Stand, stand_of, tally, votes_of
-from ringtune.service.store.summary_rows import JobSummary, StandName
+from ringtune.advice.contest import MIN_REPORTERS
+from ringtune.advice.votes import Estimate, Stand, StandName, votes_of
+from ringtune.service.domain.evidence import E9, E12, stand_of, tally
+from ringtune.service.store.summary_rows import JobSummary
 from tests.unit.service.domain.rows import report_row
 
 LIMIT = 4.0
@@ -96,31 +98,13 @@ def test_a_claim_beyond_the_limit_is_left_out() -> None:
     assert stand_of("token:a", [with_test(LIMIT + 0.1)], LIMIT) is None
 
 
-def test_two_that_adopted_it_and_fewer_against_support_a_config() -> None:
-    """A single adoption, as many against it, and any number of windows do not support a config."""
-    adopted, kept, faster = stand("adopted", 0.1), stand("kept", -0.1), stand("faster", 0.3)
-    cases = {
-        (1, 0, 0): (False, True),
-        (2, 0, 0): (True, True),
-        (2, 1, 0): (True, True),
-        (2, 2, 0): (False, True),
-        (2, 3, 0): (False, False),
-        (1, 1, 0): (False, True),
-        (1, 2, 9): (False, False),
-        (0, 0, 9): (False, True),
-        (0, 1, 9): (False, False),
-    }
+def test_windows_say_nothing_of_a_config_that_was_tested() -> None:
+    """They count where nobody tested it; a paired test is opposed by paired tests alone."""
+    tested = votes_of([stand("adopted", 0.5), stand("kept", -0.1), stand("slower", -0.2), stand("faster", 0.3)])
+    untested = votes_of([stand("faster", 0.3), stand("slower", -0.2), stand("slower", -0.3)])
 
-    for (for_it, against, windows), expected in cases.items():
-        votes = votes_of([adopted] * for_it + [kept] * against + [faster] * windows)
-        assert expected == (votes.is_supported, votes.is_promising), (for_it, against, windows)
-
-
-def test_windows_that_show_it_slower_are_against_a_tested_config() -> None:
-    """A reporter that got the config as a prior and measured that it is slow need not test it."""
-    votes = votes_of([stand("adopted", 0.5), stand("slower", -0.2), stand("slower", -0.3)])
-
-    assert (1, 2, False) == (votes.adopted, votes.opposed, votes.is_promising)
+    assert (1, 1, 0) == (tested.adopted, tested.opposed, tested.leaning)
+    assert (0, 2, 1) == (untested.adopted, untested.opposed, untested.leaning)
 
 
 def test_it_is_spoken_for_since_the_first_that_adopted_it() -> None:
@@ -148,9 +132,11 @@ def test_one_more_reporter_moves_the_estimate_no_further_than_the_others_reach(o
 def test_what_is_confirmed_lies_above_zero(claims: list[float]) -> None:
     """The interval that is stated beside "confirmed" never contains zero."""
     rows = [with_test(claim) for claim in claims]
-    votes = votes_of([found for item in rows if (found := stand_of("token:a", [item], LIMIT))])
+    stands = [found for item in rows if (found := stand_of("token:a", [item], LIMIT))]
+    votes = votes_of(stands)
 
-    assert not votes.is_supported or (votes.estimate is not None and votes.estimate.low > 0.0)
+    is_supported = votes.adopted >= MIN_REPORTERS and votes.adopted > votes.opposed
+    assert not is_supported or (votes.estimate is not None and votes.estimate.low > 0.0)
 
 
 def test_a_test_without_an_error_is_not_believed_to_have_none() -> None:

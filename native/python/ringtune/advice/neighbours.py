@@ -20,6 +20,7 @@ communication alone than the default's whole step took, machine and links are as
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -27,9 +28,7 @@ from ringtune.tuner import Config, SearchSpace, Value
 from ringtune.tuner.priors.cost_model import EngineCosts, JobShape, expected_step_s, explained
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
-from .spaces import ENGINE_TARGET
-from .values import ComparisonKey
-
+ENGINE_TARGET = "ringtune"
 MAX_DISTANCE = 8.0
 ONE_HOST_OR_SEVERAL = 1.0
 OTHER_HARDWARE = 4.0
@@ -37,6 +36,22 @@ OTHER_MODEL = 2.0
 MS_TO_S = 1e-3
 UNMEASURED_STEP_MS = 100.0
 """A step of the default where nobody measured it."""
+
+
+class StudyPlace(Protocol):
+    """What tells studies of one target apart; `layout` is the ranks per host, sorted."""
+
+    @property
+    def hardware(self) -> str:
+        """Fingerprint of the hosts."""
+
+    @property
+    def model(self) -> str:
+        """Fingerprint of the tensor set."""
+
+    @property
+    def layout(self) -> Sequence[int]:
+        """Ranks per host, sorted."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +63,7 @@ class TensorSet:
 
 
 def distance(
-    asked: ComparisonKey, found: ComparisonKey, asked_tensors: TensorSet | None, found_tensors: TensorSet | None
+    asked: StudyPlace, found: StudyPlace, asked_tensors: TensorSet | None, found_tensors: TensorSet | None
 ) -> float:
     """Return the distance, infinite where nothing can be said.
 
@@ -61,7 +76,7 @@ def distance(
     is_same_model, is_same_hardware = asked.model == found.model, asked.hardware == found.hardware
     if not (is_same_model or is_same_hardware):
         return math.inf
-    total = _octaves(asked.world_size, found.world_size) + _octaves(len(asked.layout), len(found.layout))
+    total = _octaves(sum(asked.layout), sum(found.layout)) + _octaves(len(asked.layout), len(found.layout))
     total += ONE_HOST_OR_SEVERAL * ((len(asked.layout) > 1) != (len(found.layout) > 1))
     total += 0.0 if is_same_hardware else OTHER_HARDWARE
     if not is_same_model:
@@ -72,11 +87,11 @@ def distance(
     return total if total <= MAX_DISTANCE else math.inf
 
 
-def not_measured(asked: ComparisonKey, found: ComparisonKey) -> str:
+def not_measured(asked: StudyPlace, found: StudyPlace) -> str:
     """Return in words what no job has measured, and what is nearest to it."""
     parts = []
-    if asked.layout != found.layout:
-        has_as_many = asked.world_size == found.world_size
+    if tuple(asked.layout) != tuple(found.layout):
+        has_as_many = sum(asked.layout) == sum(found.layout)
         wanted, there = (_ranks(key, with_hosts=has_as_many) for key in (asked, found))
         parts.append(f"no job with {wanted}; nearest: {there}")
     if asked.hardware != found.hardware:
@@ -86,8 +101,8 @@ def not_measured(asked: ComparisonKey, found: ComparisonKey) -> str:
     return ", ".join(parts)
 
 
-def _ranks(key: ComparisonKey, *, with_hosts: bool) -> str:
-    ranks = f"{key.world_size} rank{'' if key.world_size == 1 else 's'}"
+def _ranks(key: StudyPlace, *, with_hosts: bool) -> str:
+    ranks = f"{sum(key.layout)} rank{'' if sum(key.layout) == 1 else 's'}"
     hosts = f"{len(key.layout)} host{'' if len(key.layout) == 1 else 's'}"
     return f"{ranks} on {hosts}" if with_hosts else ranks
 

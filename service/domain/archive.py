@@ -33,7 +33,7 @@ from .reporters import UNRECORDED
 from .spaces import study_space
 from .studies import check_key, checked_name, checked_sizes, digest_of, study_row
 from .study_cache import KnownStudy, StudyCache, known_study
-from .submission import check_id, prepare
+from .submission import LegalConfigs, as_reported, check_id, prepare
 from .summary_updates import Changes
 from .values import ComparisonKey, PairedTestResult, ReportedResult
 
@@ -196,8 +196,10 @@ class _Chunk:
         row_digest = data.pop(ROW_DIGEST, None)
         if TRIAL_ID.fullmatch(data["trial_id"]) is None:
             raise InvalidRequest(f"trial_id={data['trial_id'][:100]!r} is no id of a trial")
-        prepared = prepare(known, data["trial_id"], _result(data), max_speedup=self._policy.max_speedup)
-        if prepared.row.body_digest != data["body_digest"] or data["status"] not in STATUSES:
+        configs = LegalConfigs.of_archive(known.key.target)
+        result = _result(data)
+        prepared = prepare(known, data["trial_id"], result, max_speedup=self._policy.max_speedup, configs=configs)
+        if as_reported(result, data["config"]) != data["body_digest"] or data["status"] not in STATUSES:
             raise InvalidRequest("the result was changed after it was exported: its digest differs")
         row = replace(
             prepared.row,

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which search space a job asks: the study's, which is its first job's, or one of its own.
+"""In which search space a job asks: one of its own, else the study's first, else its token's last.
 
 A job may have fixed other knobs than the first one of its key, or fewer, or know other algorithms. Suggestions are
 computed for each space apart; equal spaces are one, whoever asks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
-from ringtune.tuner import SearchSpace
+from ringtune.tuner import Config, SearchSpace
 
 from .canonical import canonical, digest
-from .spaces import job_space
 from .study_cache import KnownStudy
 
 
@@ -24,21 +22,32 @@ class AskedSpace:
         study_id: The study.
         digest: Digest of the space; empty for the study's own.
         space: The space in which suggestions must be legal.
+        names: Knobs that the asking job knows; None for all.
     """
 
     study_id: str
     digest: str
     space: SearchSpace = field(compare=False)
+    names: frozenset[str] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, study: KnownStudy, space_json: Mapping[str, Any] | None = None) -> "AskedSpace":
-        """Return the space that a job asks in; None stands for the study's.
+    def of(
+        cls, study: KnownStudy, said: SearchSpace | None = None, names: Collection[str] | None = None
+    ) -> "AskedSpace":
+        """Return the space that a job asks in.
 
-        Raises:
-            OutsideSearchSpace: If it is none, or reaches beyond what is legal in the study.
+        Args:
+            study: The study.
+            said: The job's own space, with every knob, or one that stands for it; None stands for the study's.
+            names: Knobs that the job knows; None for all.
         """
-        if space_json is not None:
-            space = job_space(study.key.target, space_json, study.legal)
-            if (space.parameters, space.fixed) != (study.space.parameters, study.space.fixed):
-                return cls(study.study_id, digest(canonical(space.to_json())), space)
-        return cls(study.study_id, "", study.space)
+        known = None if names is None else frozenset(names)
+        if said is None or (said.parameters, said.fixed) == (study.space.parameters, study.space.fixed):
+            return cls(study.study_id, "", study.space, known)
+        return cls(study.study_id, digest(canonical(said.to_json())), said, known)
+
+    def known(self, config: Config) -> Config:
+        """Return a config without the knobs that the asking job does not know: there they have their defaults."""
+        if self.names is None:
+            return config
+        return Config({name: value for name, value in config.items() if name in self.names})

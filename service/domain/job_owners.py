@@ -7,17 +7,32 @@ from sqlalchemy import Connection
 
 from ringtune.service.errors import JobConflict
 from ringtune.service.store import jobs
+from ringtune.service.store.clock import now_unix_s
+
+from .budgets import Budgets
+from .policy import ServiceLimits
 
 
-def claim(connection: Connection, job_id: str, token_id: str | None, now_unix_s: float) -> None:
+def claim(connection: Connection, job_id: str, token_id: str | None, limits: ServiceLimits) -> None:
     """Use a job id with a token.
 
     Raises:
         JobConflict: If it belongs to another token.
+        QuotaExceeded: If it is new, and the token has begun as many jobs as one may.
     """
-    conflict = conflict_of(job_id, token_id, jobs.claim(connection, {job_id: token_id}, now_unix_s))
-    if conflict is not None:
-        raise conflict
+    claim_all(connection, {job_id: token_id}, limits)
+
+
+def claim_all(connection: Connection, tokens: Mapping[str, str | None], limits: ServiceLimits) -> None:
+    """Use job ids with the token of each; see `claim`."""
+    budgets = Budgets.load(connection, set(tokens.values()), limits)
+    owners = jobs.claim(connection, tokens, now_unix_s(connection), budgets.may_begin)
+    for job_id, token_id in sorted(tokens.items()):
+        if (refusal := budgets.no_more_jobs(token_id) if job_id not in owners else None) is not None:
+            raise refusal
+        if (conflict := conflict_of(job_id, token_id, owners)) is not None:
+            raise conflict
+    budgets.save(connection)
 
 
 def conflict_of(job_id: str, token_id: str | None, owners: Mapping[str, str | None]) -> JobConflict | None:

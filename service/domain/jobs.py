@@ -23,9 +23,11 @@ from ringtune.service.store.rows import AgedJobFacts, CadenceRow, JobFactsRow, R
 from ringtune.tuner import Config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
+from .budgets import row_cost, spend
 from .canonical import canonical
 from .job_owners import claim
 from .machines import MAX_KINDS, MachineKind, described
+from .policy import ServiceLimits
 from .studies import checked_name
 from .submission import check_id
 from .values import PairedTestResult
@@ -118,9 +120,10 @@ class StudyJob:
 class Jobs:
     """The jobs of the service and their states."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: ServiceLimits) -> None:
         """Keep it in `database`."""
         self._database = database
+        self._limits = limits
 
     def put(self, study_id: str, job_id: str, facts: JobReport, token_id: str | None = None) -> JobReport:
         """Keep what a job says of itself, and return what is kept; the same again changes nothing.
@@ -133,6 +136,7 @@ class Jobs:
 
         Raises:
             JobConflict: If the job belongs to another token.
+            QuotaExceeded: If the token may store no more now.
             InvalidRequest: If an id or a fact cannot be.
             StudyNotFound: If there is no such study.
         """
@@ -142,10 +146,13 @@ class Jobs:
             study = studies.get(connection, study_id)
             if study is None:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}; create it with its key first")
-            claim(connection, job_id, token_id, now_unix_s(connection))
+            claim(connection, job_id, token_id, self._limits)
             known = table.get(connection, study_id, job_id)
             kept = facts if known is None else _later(known, facts)
-            table.put(connection, _row(study_id, job_id, kept, known, now_unix_s(connection)))
+            row = _row(study_id, job_id, kept, known, now_unix_s(connection))
+            if known is None:
+                spend(connection, token_id, self._limits, row_cost(row.verdict, row.name, row.tags, row.code_commit))
+            table.put(connection, row)
             _name_machines(connection, study, facts)
         return kept
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from ringtune.rest_models import StoredResult, StoredRun
 from ringtune.rest_models.fields import MAX_TEXT
-from ringtune.service.errors import Conflict, ServiceError
+from ringtune.service.errors import Conflict, QuotaExceeded, ServiceError
 from ringtune.service.store import Database
 from ringtune.tuner.logs.reader import RunLog
 
 from .policy import ServiceLimits
 from .run_logs import RunLogs, collect_runs
+from .said_spaces import SaidSpaces
+from .spaces import ENGINE_TARGET
 from .studies import Studies
 from .study_cache import KnownStudy, StudyCache
 from .submission import LegalConfigs, Submission, prepare
@@ -30,7 +32,8 @@ class Ledger:
         self._cache = cache
         self._writer = writer
         self._policy = policy
-        self._logs = RunLogs(database, studies, self.tell_batch)
+        self._spaces = SaidSpaces(database, policy)
+        self._logs = RunLogs(database, studies, self.tell_batch, policy)
 
     async def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> StoredResult:
         """Store the result of a trial, which may be new; the same again changes nothing.
@@ -46,6 +49,7 @@ class Ledger:
             ResultConflict: If the trial has another result.
             TrialConflict: If another job asked for the trial.
             JobConflict: If the job belongs to another token.
+            QuotaExceeded: If the token may store no more now.
             ImplausibleResult: If the numbers cannot be true.
             OutsideSearchSpace: If the config is not legal.
             Unavailable: If it could not be stored now.
@@ -53,7 +57,10 @@ class Ledger:
         study = self._cache.known(study_id)
         if study is None:
             study = await asyncio.to_thread(self._cache.get, study_id)
-        submission = prepare(study, trial_id, result, max_speedup=self._policy.max_speedup)
+        configs = LegalConfigs.of_engine()
+        if study.key.target != ENGINE_TARGET:
+            configs = await asyncio.to_thread(self._spaces.legal, study, result.token_id)
+        submission = prepare(study, trial_id, result, max_speedup=self._policy.max_speedup, configs=configs)
         (outcome,) = await self._writer.store_async([submission])
         if isinstance(outcome, ServiceError):
             raise outcome
@@ -67,13 +74,18 @@ class Ledger:
 
         Raises:
             StudyNotFound: If there is no such study.
+            QuotaExceeded: If a token may store no more now; some may be stored, and all may be sent again.
             Unavailable: If they could not be stored now; some may be.
         """
         study = self._cache.get(study_id)
-        configs = LegalConfigs(study.legal)
-        prepared = [self._tried(study, configs, trial_id, result) for trial_id, result in results]
+        tokens = {result.token_id for _, result in results}
+        configs = {token_id: self._spaces.legal(study, token_id) for token_id in tokens}
+        prepared = [self._tried(study, configs[result.token_id], trial_id, result) for trial_id, result in results]
         submissions = [item for item in prepared if isinstance(item, Submission)]
-        outcomes = iter(self._writer.store(submissions) if submissions else ())
+        stored = self._writer.store(submissions) if submissions else []
+        if (over := next((outcome for outcome in stored if isinstance(outcome, QuotaExceeded)), None)) is not None:
+            raise over
+        outcomes = iter(stored)
         return tuple(
             _stored(trial_id, next(outcomes) if isinstance(item, Submission) else item)
             for (trial_id, _), item in zip(results, prepared, strict=True)
@@ -99,6 +111,7 @@ class Ledger:
             InvalidRequest: If no run begins in it.
             RunConflict: If a run has another log.
             JobConflict: If a job belongs to another token.
+            QuotaExceeded: If the token may store no more now; the same log again goes on where this one ended.
             OutsideSearchSpace: If a run's search space is not legal.
         """
         return self._logs.take(runs, job_id, token_id)

@@ -20,6 +20,9 @@ class ServiceLimits:
         max_lease_s: The longest lease.
         max_leases_per_token: Live leases of one token in one study; a job has one at a time.
         max_new_studies_per_token: Studies that one token creates in a day.
+        max_rows_per_token: Results, asks and facts of jobs that one token stores in a day; a thirtieth at once.
+        max_bytes_per_token: Bytes of them, about; a thirtieth at once.
+        max_new_jobs_per_token: Jobs that one token begins in a day.
         designer: Name of the tuner's designer.
         design_workers: Processes that run it; 0 leaves the space-filling configs alone.
         design_timeout_s: Until a worker that does not answer is replaced.
@@ -40,6 +43,9 @@ class ServiceLimits:
     max_lease_s: float = 86_400.0
     max_leases_per_token: int = 256
     max_new_studies_per_token: int = 1_000
+    max_rows_per_token: int = 150_000
+    max_bytes_per_token: int = 256 << 20
+    max_new_jobs_per_token: int = 500
     designer: str = DEFAULT_DESIGNER
     design_workers: int = 1
     design_timeout_s: float = 60.0

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlalchemy import Connection
 
 from ringtune.rest_models import StoredResult
-from ringtune.service.errors import JobConflict, ResultConflict, StudyNotFound, TrialConflict
+from ringtune.service.errors import JobConflict, QuotaExceeded, ResultConflict, StudyNotFound, TrialConflict
 from ringtune.service.store import jobs, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.keys import Key
@@ -15,6 +15,7 @@ from ringtune.service.store.rows import NewReport, Status, StoredReport, TrialRo
 from ringtune.service.store.summary_rows import JobSummary
 from ringtune.tuner import Phase
 
+from .budgets import Budgets, row_cost
 from .evidence import mean_log_step
 from .job_owners import conflict_of
 from .plausibility import is_possible
@@ -38,12 +39,17 @@ class ResultStore:
         keys: list[Key] = [(submission.study_id, submission.trial_id) for submission in submissions]
         known = reports.stored(connection, keys)
         asked = leases.trials_of(connection, keys)
-        owners = _owners(connection, [item for item in submissions if item.study_id in there], now)
+        budgets = Budgets.load(connection, {submission.row.token_id for submission in submissions}, self._policy)
+        mine = [item for item in submissions if item.study_id in there]
+        owners = jobs.claim(connection, _tokens(mine), now, budgets.may_begin)
         changes = Changes.load(connection, [submission.row for submission in submissions])
         new: dict[Key, NewReport] = {}
         outcomes: list[Outcome] = []
         for key, submission in zip(keys, submissions, strict=True):
-            if (refusal := _refusal(submission, there, owners)) is not None:
+            refusal = _refusal(submission, there, owners, budgets)
+            if refusal is None and key not in known:
+                refusal = budgets.spend(submission.row.token_id, row_cost(submission.row.config))
+            if refusal is not None:
                 outcomes.append(refusal)
                 continue
             outcome, row = self._judge(submission, known.get(key), asked.get(key), changes, now)
@@ -51,6 +57,7 @@ class ResultStore:
             if row is not None:
                 new[key] = known[key] = row
         reports.add(connection, list(new.values()))
+        budgets.save(connection)
         leases.complete(connection, list(new.keys() & asked.keys()))
         changes.save(connection, self._policy.max_speedup)
         return outcomes
@@ -100,20 +107,22 @@ def _doubt_beside(baseline: JobSummary | None, row: NewReport, max_speedup: floa
     )
 
 
-def _owners(connection: Connection, submissions: Sequence[Submission], now: float) -> dict[str, str | None]:
-    """Return the tokens that the submissions' jobs belong to; of jobs that are new, the first that names one."""
+def _tokens(submissions: Sequence[Submission]) -> dict[str, str | None]:
+    """Return the token that uses each job of some submissions: the first that names it."""
     tokens: dict[str, str | None] = {}
     for submission in submissions:
         tokens.setdefault(submission.job_id, submission.row.token_id)
-    return jobs.claim(connection, tokens, now)
+    return tokens
 
 
 def _refusal(
-    submission: Submission, there: Collection[str], owners: Mapping[str, str | None]
-) -> StudyNotFound | JobConflict | None:
-    """Return why a submission is none of its study's, or of its job's; None where it is."""
+    submission: Submission, there: Collection[str], owners: Mapping[str, str | None], budgets: Budgets
+) -> StudyNotFound | JobConflict | QuotaExceeded | None:
+    """Return why a submission is none of its study's, or of its job's, or its job cannot begin; None where it is."""
     if submission.study_id not in there:
         return StudyNotFound(f"study {submission.study_id} was deleted; nothing was stored")
+    if submission.job_id not in owners:
+        return budgets.no_more_jobs(submission.row.token_id)
     return conflict_of(submission.job_id, submission.row.token_id, owners)
 
 

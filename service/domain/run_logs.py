@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ringtune.rest_models import StoredResult, StoredRun
+from ringtune.rest_models.fields import MAX_TEXT
 from ringtune.service.errors import InvalidRequest, RunConflict
-from ringtune.service.store import Database, jobs, reports, summaries
+from ringtune.service.store import Database, reports, summaries
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import RunRow
 from ringtune.tuner import Config, Phase
@@ -26,10 +27,13 @@ from ringtune.tuner.logs.records import (
     record_to_json,
 )
 
+from .budgets import row_cost, spend
 from .canonical import canonical, digest
-from .job_owners import conflict_of
+from .job_owners import claim_all
 from .jobs import Jobs
+from .policy import ServiceLimits
 from .run_facts import facts_of
+from .spaces import with_every_knob
 from .studies import Studies
 from .submission import MAX_ID, check_id
 from .values import ComparisonKey, PairedTestResult, ReportedResult, StudyRecord
@@ -61,11 +65,12 @@ class Reporting:
 class RunLogs:
     """Takes logs apart."""
 
-    def __init__(self, database: Database, studies: Studies, tell_batch: TellBatch) -> None:
+    def __init__(self, database: Database, studies: Studies, tell_batch: TellBatch, limits: ServiceLimits) -> None:
         """Store results by `tell_batch`; the runs, and what their jobs say of themselves, in `database`."""
+        self._limits = limits
         self._database = database
         self._studies = studies
-        self._jobs = Jobs(database)
+        self._jobs = Jobs(database, limits)
         self._tell_batch = tell_batch
 
     def take(self, runs: Sequence[RunLog], job_id: str | None, token_id: str | None) -> tuple[StoredRun, ...]:
@@ -84,7 +89,6 @@ class RunLogs:
             return StoredRun(
                 run_id=log.run_id, study_id=None, reason="the run's first record is missing; nothing was stored"
             )
-        check_id("run_id", log.run_id)
         header = canonical(record_to_json(log.run))
         self._claim({by.job_id, as_job_id(log.run_id)}, by.token_id)
         known = self._known(log.run_id, header)
@@ -113,10 +117,7 @@ class RunLogs:
     def _claim(self, job_ids: Collection[str], token_id: str | None) -> None:
         """Use job ids with a token; a run's id is its job's, so that nobody else takes it."""
         with self._database.writing(reports.LOCK) as connection:
-            owners = jobs.claim(connection, dict.fromkeys(job_ids, token_id), now_unix_s(connection))
-        for job_id in sorted(job_ids):
-            if (conflict := conflict_of(job_id, token_id, owners)) is not None:
-                raise conflict
+            claim_all(connection, dict.fromkeys(job_ids, token_id), self._limits)
 
     def _known(self, run_id: str, header: str) -> RunRow | None:
         with self._database.looking() as connection:
@@ -127,7 +128,7 @@ class RunLogs:
 
     def _is_beside_another(self, run: RunRecord, study_id: str, job_id: str, baselines: dict[str, Config]) -> bool:
         """Tell whether a run's paired test is beside another baseline than its job's own, which is noted."""
-        begun_with = Config(run.baseline)
+        begun_with = Config(with_every_knob(str(run.key.get("target")), run.baseline))
         if study_id not in baselines:
             baselines[study_id] = self._stored_baseline(study_id, job_id) or begun_with
         return baselines[study_id] != begun_with
@@ -165,6 +166,7 @@ class RunLogs:
                     results=results,
                     received_unix_s=now_unix_s(connection),
                 )
+                spend(connection, by.token_id, self._limits, row_cost(header))
                 reports.add_run(connection, row)
 
 
@@ -179,15 +181,23 @@ def as_job_id(run_id: str) -> str:
 def collect_runs(records: Iterable[Mapping[str, Any]]) -> tuple[RunLog, ...]:
     """Return the runs of a log in the order in which they begin; what is no record is left out.
 
+    So is a record whose run id is none: its run cannot be in the log.
+
     Raises:
-        InvalidRequest: If the log is of another schema: read as one of ours, its records could mean something else.
+        InvalidRequest: If the log is of another schema: read as one of ours, its records could mean something else. Or
+            if a run begins whose id is none.
     """
     runs: dict[str, RunLog] = {}
     for data in records:
         _check_schema(data)
         try:
             record = record_from_json(dict(data))
+            check_id("run_id", record.run_id)
         except RecordError:
+            continue
+        except InvalidRequest:
+            if isinstance(record, RunRecord):
+                raise
             continue
         runs.setdefault(record.run_id, RunLog(record.run_id)).add(record)
     return tuple(runs.values())
@@ -251,5 +261,5 @@ def _summary(run_id: str, study_id: str, stored: Sequence[StoredResult]) -> Stor
         new=count("new", "late"),
         same=count("same"),
         quarantined=count("quarantined"),
-        reason=reason,
+        reason=None if reason is None else reason[:MAX_TEXT],
     )

@@ -83,8 +83,8 @@ class Service:
             on_point=on_point,
         )
         self.studies = Studies(database, cache, box, self._policy)
-        self.suggestions = Suggestions(database, cache, self._policy, self._designing.want)
-        self.jobs = Jobs(database)
+        self.suggestions = Suggestions(database, cache, box, self._policy, self._designing.want)
+        self.jobs = Jobs(database, self._policy)
         self.ledger = Ledger(database, cache, self.studies, self._writer, self._policy)
         self.recommendations = Recommendations(database)
         self.tokens = Tokens(database)

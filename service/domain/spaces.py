@@ -3,6 +3,9 @@
 
 The box is the engine's parameters. Its registry of algorithms is not known here, so that any identifier is taken as
 one: the job checks what it applies. Other targets have spaces of their own, and are bounded in size alone.
+
+Jobs of several versions report to one study. A knob that a job's version does not know counts as its default: the job
+ran as that default runs. So a config has a value for every knob here, whoever reported it.
 """
 
 import math
@@ -22,6 +25,7 @@ from ringtune.tuner import (
     engine_parameters,
 )
 from ringtune.tuner.space.parameter_types import Scale
+from ringtune.tuner.space.parameters import FIRST_KNOBS, with_later_knobs
 
 ENGINE_TARGET = "ringtune"
 MAX_PARAMETERS = 64
@@ -54,26 +58,25 @@ def study_space(target: str, description: Mapping[str, Any], box: SearchSpace) -
         raise OutsideSearchSpace(
             f"a search space has 1 to {MAX_PARAMETERS} parameters with identifiers for names and finite numbers"
         )
-    if target == ENGINE_TARGET:
-        _check_inside(space, box, are_choices_known=False)
-    return space
-
-
-def job_space(target: str, description: Mapping[str, Any], legal: SearchSpace) -> SearchSpace:
-    """Return the search space of one job of a study: narrower than another job's, or wider.
-
-    Args:
-        target: The tuned target.
-        description: `SearchSpace.to_json()`.
-        legal: Space that results of the study may be measured under; see `legal_space`.
-
-    Raises:
-        OutsideSearchSpace: If it is none, or reaches beyond what is legal.
-    """
-    space = study_space(target, description, legal)
     if target != ENGINE_TARGET:
-        _check_inside(space, legal, are_choices_known=True)
-    return space
+        return space
+    completed = _with_later_knobs(space, box)
+    _check_inside(completed, box)
+    return completed
+
+
+def _with_later_knobs(space: SearchSpace, box: SearchSpace) -> SearchSpace:
+    """Return the space of an engine with the knobs that its version lacks, each fixed at its default."""
+    names = {parameter.name for parameter in space.parameters}
+    missing = [p for p in box.parameters if p.name not in names and p.name not in FIRST_KNOBS]
+    if not missing:
+        return space
+    return SearchSpace((*space.parameters, *missing), {**space.fixed, **{p.name: p.default for p in missing}})
+
+
+def with_every_knob(target: str, values: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Return a config with the engine's knobs that the reporting version lacks, at their defaults."""
+    return with_later_knobs(values) if target == ENGINE_TARGET else values
 
 
 class _AnyIdentifier(CategoryParameter):
@@ -86,10 +89,8 @@ class _AnyIdentifier(CategoryParameter):
         return value
 
 
-def legal_space(target: str, space: SearchSpace) -> SearchSpace:
-    """Return what results may be measured under: of the engine anything that it allows, whatever the first job said."""
-    if target != ENGINE_TARGET:
-        return SearchSpace(space.parameters, {})
+def engine_space() -> SearchSpace:
+    """Return what results of the engine may be measured under: anything that it allows, whatever any job fixed."""
     return SearchSpace([_of_any_registry(parameter) for parameter in engine_parameters()], {})
 
 
@@ -109,6 +110,30 @@ def legal_config(space: SearchSpace, values: Mapping[str, Value]) -> Config:
         return space.validate(values)
     except (SpaceError, ValueError, OverflowError) as error:
         raise OutsideSearchSpace(str(error)[:500]) from error
+
+
+def is_legal(space: SearchSpace, values: Mapping[str, Value]) -> bool:
+    """Tell whether `legal_config` takes a config."""
+    try:
+        space.validate(values)
+    except (SpaceError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def sane_config(values: Mapping[str, Value]) -> Config:
+    """Return a config of knobs that nobody described: identifiers with values that can be stored and shown.
+
+    Raises:
+        OutsideSearchSpace: If it has none or too many, or a name or a value is not such.
+    """
+    odd = [name for name, value in values.items() if not NAME.fullmatch(name) or not _is_short(value)]
+    if odd or not 1 <= len(values) <= MAX_PARAMETERS:
+        raise OutsideSearchSpace(
+            f"a config has 1 to {MAX_PARAMETERS} knobs with identifiers for names and short values; it has "
+            f"{len(values)}, of which {len(odd)} are not such{f', as {odd[0][:MAX_TEXT]!r}' if odd else ''}"
+        )
+    return Config(values)
 
 
 def _is_sane(parameter: Parameter) -> bool:
@@ -143,24 +168,22 @@ def _is_short(value: object) -> bool:
     return isinstance(value, (int, float)) and abs(value) < LARGEST
 
 
-def _check_inside(space: SearchSpace, box: SearchSpace, *, are_choices_known: bool) -> None:
+def _check_inside(space: SearchSpace, box: SearchSpace) -> None:
     limits = {parameter.name: parameter for parameter in box.parameters}
     names = [parameter.name for parameter in space.parameters]
     if sorted(names) != sorted(limits):
         raise OutsideSearchSpace(f"the parameters are {', '.join(limits)}, not {', '.join(names)}")
     for parameter in space.parameters:
-        if not _is_inside(parameter, limits[parameter.name], are_choices_known=are_choices_known):
+        if not _is_inside(parameter, limits[parameter.name]):
             raise OutsideSearchSpace(
                 f"{parameter.name} reaches beyond what is allowed: {limits[parameter.name].allowed}"
             )
 
 
-def _is_inside(parameter: Parameter, limit: Parameter, *, are_choices_known: bool) -> bool:
+def _is_inside(parameter: Parameter, limit: Parameter) -> bool:
     if isinstance(parameter, NumberParameter) and isinstance(limit, NumberParameter):
         is_range_inside = limit.low <= parameter.low and parameter.high <= limit.high
         return is_range_inside and set(parameter.special) <= set(limit.special) and parameter.step >= limit.step
     if isinstance(parameter, CategoryParameter) and isinstance(limit, CategoryParameter):
-        if are_choices_known:
-            return set(parameter.choices) <= set(limit.choices)
         return all(IDENTIFIER.fullmatch(choice) for choice in parameter.choices)
     return type(parameter) is type(limit)

@@ -19,6 +19,7 @@ from ringtune.tuner import SearchSpace
 
 from .canonical import canonical, digest
 from .policy import ServiceLimits
+from .said_spaces import SaidSpaces
 from .spaces import study_space
 from .study_cache import StudyCache, key_of
 from .values import ComparisonKey, Page, StudyFilter, StudyRecord
@@ -47,6 +48,7 @@ class Studies:
         self._database = database
         self._cache = cache
         self._box = box
+        self._spaces = SaidSpaces(database, policy)
 
     def find_or_create(
         self,
@@ -58,7 +60,9 @@ class Studies:
         gradient_bytes: Sequence[int] = (),
         token_id: str | None = None,
     ) -> StudyRecord:
-        """Return the study with a key; who comes first says what space it has, and names and sizes who knows them.
+        """Return the study with a key, and keep that the token's jobs have this space in it.
+
+        Who comes first says what space the study begins with, and names and sizes who knows them.
 
         Raises:
             InvalidRequest: If the key, a name or a size cannot be.
@@ -72,22 +76,8 @@ class Studies:
             "gradient_bytes": canonical(checked_sizes(gradient_bytes)),
         }
         space = study_space(key.target, space_json, self._box)
-        key_digest = digest_of(key)
-        with self._database.looking() as connection:
-            row = table.find(connection, key_digest)
-            study = None if row is None else _study(connection, row)
-        if row is None or study is None:
-            return self._create(key, canonical(space.to_json()), facts, token_id)
-        missing = {
-            name: value
-            for name, value in facts.items()
-            if getattr(row, name) in {None, "[]"} and value not in {None, "[]"}
-        }
-        if missing:
-            with self._database.writing() as connection:
-                table.complete(connection, study.study_id, missing)
-            self._cache.forget(study.study_id)
-            return self.get(study.study_id)
+        study = self._found_or_created(key, space, facts, token_id)
+        self._spaces.say(study.study_id, token_id, space)
         return study
 
     def get(self, study_id: str) -> StudyRecord:
@@ -131,6 +121,27 @@ class Studies:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
             audit.record(connection, "study_deleted", study_id, {"key": row.key_digest})
         self._cache.forget(study_id)
+
+    def _found_or_created(
+        self, key: ComparisonKey, space: SearchSpace, facts: Mapping[str, Any], token_id: str | None
+    ) -> StudyRecord:
+        key_digest = digest_of(key)
+        with self._database.looking() as connection:
+            row = table.find(connection, key_digest)
+            study = None if row is None else _study(connection, row)
+        if row is None or study is None:
+            return self._create(key, canonical(space.to_json()), facts, token_id)
+        missing = {
+            name: value
+            for name, value in facts.items()
+            if getattr(row, name) in {None, "[]"} and value not in {None, "[]"}
+        }
+        if missing:
+            with self._database.writing() as connection:
+                table.complete(connection, study.study_id, missing)
+            self._cache.forget(study.study_id)
+            return self.get(study.study_id)
+        return study
 
     def _count_new(self, connection: Connection, study_id: str, token_id: str) -> None:
         """Note who creates a study, unless that is more than a token may in a day."""

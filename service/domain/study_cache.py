@@ -11,7 +11,6 @@ from ringtune.service.store import Database, studies
 from ringtune.service.store.rows import StudyHead, StudyRow
 from ringtune.tuner import SearchSpace
 
-from .spaces import legal_space
 from .values import ComparisonKey
 
 MAX_STUDIES = 1024
@@ -24,15 +23,13 @@ class KnownStudy:
     Attributes:
         study_id: The study.
         key: Its key.
-        space: The search space.
-        legal: The legal space, whatever the first job had fixed.
+        space: The search space of its first job.
         gradient_bytes: Bytes of each tensor of a step; empty if no job reported them.
     """
 
     study_id: str
     key: ComparisonKey
     space: SearchSpace
-    legal: SearchSpace
     gradient_bytes: tuple[int, ...]
 
 
@@ -44,7 +41,7 @@ def key_of(row: StudyHead) -> ComparisonKey:
 def known_study(row: StudyRow) -> KnownStudy:
     """Return the study in a row."""
     key, space = key_of(row), SearchSpace.from_json(row.search_space)
-    return KnownStudy(row.study_id, key, space, legal_space(key.target, space), row.tensor_bytes)
+    return KnownStudy(row.study_id, key, space, row.tensor_bytes)
 
 
 class StudyCache:

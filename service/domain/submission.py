@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A result on its way into the ledger: checked, in its columns, with the digest that tells a retry from a conflict."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ringtune.service.errors import InvalidRequest
 from ringtune.service.store.rows import NewReport
-from ringtune.tuner import Config, Phase, SearchSpace
+from ringtune.tuner import Config, Phase, SearchSpace, Value
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
 from .canonical import canonical, digest
 from .plausibility import check, suspicion
-from .spaces import legal_config
+from .spaces import ENGINE_TARGET, engine_space, is_legal, legal_config, sane_config, with_every_knob
 from .study_cache import KnownStudy
 from .values import PairedTestResult, ReportedResult
 
@@ -40,24 +41,41 @@ class Submission:
 
 
 class LegalConfigs:
-    """The configs of one batch, each checked and written once, however many windows were measured under it."""
+    """What a batch is checked against; each config is checked and written once, however many windows it has."""
 
-    def __init__(self, legal: SearchSpace) -> None:
-        """Check against `legal`."""
-        self._legal = legal
+    def __init__(self, target: str, spaces: Sequence[SearchSpace]) -> None:
+        """Take configs of a target that are legal in one of some spaces, the likeliest first; without any, any."""
+        self._target = target
+        self._spaces = spaces
         self._written: dict[str, tuple[str, str]] = {}
+
+    @classmethod
+    def of_engine(cls) -> "LegalConfigs":
+        """Take what the engine allows."""
+        return cls(ENGINE_TARGET, [engine_space()])
+
+    @classmethod
+    def of_archive(cls, target: str) -> "LegalConfigs":
+        """Take what an export may hold: the spaces that it was checked against are not in it."""
+        return cls.of_engine() if target == ENGINE_TARGET else cls(target, ())
 
     def written(self, config: Config) -> tuple[str, str]:
         """Return a config as the ledger has it, and its digest; OutsideSearchSpace if it is not legal."""
         key = repr(config.to_json())  # not the config: 1, 1.0 and True are equal, and not all legal
         if key not in self._written:
-            text = canonical(legal_config(self._legal, config).to_json())
+            text = canonical(self._legal(with_every_knob(self._target, config)).to_json())
             self._written[key] = text, digest(text)
         return self._written[key]
 
+    def _legal(self, config: Mapping[str, Value]) -> Config:
+        if not self._spaces:
+            return sane_config(config)
+        fitting = (space for space in self._spaces if is_legal(space, config))
+        return legal_config(next(fitting, self._spaces[0]), config)
+
 
 def prepare(
-    study: KnownStudy, trial_id: str, result: ReportedResult, *, max_speedup: float, configs: LegalConfigs | None = None
+    study: KnownStudy, trial_id: str, result: ReportedResult, *, max_speedup: float, configs: LegalConfigs
 ) -> Submission:
     """Check a result and return what is to be stored.
 
@@ -66,7 +84,7 @@ def prepare(
         trial_id: The trial.
         result: The job's report.
         max_speedup: Claims beyond it are not believed.
-        configs: Configs of the batch, if there is one; of `study.legal`.
+        configs: Legal configs of whoever reports.
 
     Raises:
         InvalidRequest: If an id is empty, too long or not printable.
@@ -76,7 +94,7 @@ def prepare(
     for name, text in (("trial_id", trial_id), ("job_id", result.job_id), ("run_id", result.run_id or "-")):
         check_id(name, text)
     check(result)
-    config, config_digest = (configs or LegalConfigs(study.legal)).written(result.config)
+    config, config_digest = configs.written(result.config)
     body = _body(result, config)
     row = NewReport(
         study_id=study.study_id,
@@ -89,6 +107,11 @@ def prepare(
     reason = suspicion(result, max_speedup=max_speedup)
     identity = (study.study_id, trial_id, result.job_id, result.fencing_token)
     return Submission(*identity, row, reason)
+
+
+def as_reported(result: ReportedResult, config: str) -> str:
+    """Return the digest of a result with its config as a ledger wrote it: without the knobs that came later."""
+    return digest(canonical(_body(result, config)))
 
 
 def check_id(name: str, text: str) -> None:

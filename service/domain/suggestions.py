@@ -3,7 +3,10 @@
 
 Where a config comes from, in this order: one whose lease was given up, one that a designer has computed ahead, one that
 fills the space. No optimizer runs here, and none is waited for. Each is legal in the search space of the job that asks:
-its own where it says so, else the study's.
+its own where it says so, else the study's if its token said that one, else the last that its token said.
+
+A config that was given up goes to the token that gave it up, or once to another: if the service's designer computed it
+for this very space. So nobody chooses what others measure.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,9 +30,12 @@ from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.designers.candidates import first_numbers, latin_hypercube
 
 from .asked_space import AskedSpace
+from .budgets import row_cost, spend
 from .canonical import canonical, digest
 from .job_owners import claim
 from .policy import ServiceLimits
+from .said_spaces import say, space_of
+from .spaces import study_space
 from .study_cache import StudyCache
 from .submission import check_id
 from .values import LeasedSuggestion
@@ -49,6 +55,8 @@ MAX_GIVEN_UP = 32
 class _Choice:
     config: str
     designer: str
+    space_digest: str
+    is_handed_on: bool = False
 
     def leased(self, now_unix_s: float, lease_s: float, **ids: Any) -> TrialRow:
         """Return the row of a first lease of this config; `ids` are its study, trial, job and token."""
@@ -61,6 +69,8 @@ class _Choice:
             fencing_token=1,
             asked_unix_s=now_unix_s,
             expires_unix_s=now_unix_s + lease_s,
+            space_digest=self.space_digest,
+            is_handed_on=self.is_handed_on,
         )
 
 
@@ -87,9 +97,15 @@ class Suggestions:
     """Leases of configs."""
 
     def __init__(
-        self, database: Database, cache: StudyCache, policy: ServiceLimits, wants: Callable[[AskedSpace], None]
+        self,
+        database: Database,
+        cache: StudyCache,
+        box: SearchSpace,
+        policy: ServiceLimits,
+        wants: Callable[[AskedSpace], None],
     ) -> None:
         """Keep leases in `database`; `wants` is told which space needs suggestions, and returns at once."""
+        self._box = box
         self._database = database
         self._cache = cache
         self._policy = policy
@@ -112,19 +128,22 @@ class Suggestions:
             trial_id: Id that the client chose.
             job_id: The asking job.
             lease_s: Seconds for which the config is this job's.
-            space_json: The job's own search space, `SearchSpace.to_json()`; None: the study's, its first job's.
+            space_json: The job's own search space, `SearchSpace.to_json()`; None: the study's if its token
+                said that one, else the last that its token said.
             token_id: The token that asks; None where the service is open.
 
         Raises:
             StudyNotFound: If there is no such study.
             JobConflict: If the job belongs to another token.
-            QuotaExceeded: If the token holds too many leases in the study.
+            QuotaExceeded: If the token holds too many leases in the study, or may store no more now.
             TrialConflict: If another job asked for this trial, or it has a result.
             LeaseLost: If the lease ended and another job got the config: ask with a new trial id.
             InvalidRequest: If an id or the duration is not allowed.
             OutsideSearchSpace: If the search space is none, or reaches beyond what is legal in the study.
         """
-        asked = AskedSpace.of(self._cache.get(study_id), space_json)
+        study = self._cache.get(study_id)
+        own = None if space_json is None else study_space(study.key.target, space_json, self._box)
+        names = None if space_json is None else [str(item["name"]) for item in space_json["parameters"]]
         check_id("trial_id", trial_id)
         check_id("job_id", job_id)
         self._check_duration(lease_s)
@@ -133,21 +152,26 @@ class Suggestions:
                 self._cache.forget(study_id)
                 raise StudyNotFound(f"study {study_id} was deleted; create it with its key first")
             now = now_unix_s(connection)
-            claim(connection, job_id, token_id, now)
+            claim(connection, job_id, token_id, self._policy)
+            if own is not None:
+                say(connection, study_id, token_id, own, self._policy)
+            asked = AskedSpace.of(study, own or space_of(connection, study, token_id), names)
             if (trial := leases.trial(connection, study_id, trial_id)) is not None:
                 _check_may_ask(trial, job_id)
                 if not leases.holds(trial, now):
                     self._check_quota(connection, study_id, token_id, now)
-                return self._lease(connection, trial, now, lease_s)
+                again = self._lease(connection, trial, now, lease_s)
+                return replace(again, config=asked.known(again.config))
             if reports.stored(connection, [(study_id, trial_id)]):
                 raise TrialConflict(f"trial {trial_id} has a result already; ask with a new trial id")
             self._check_quota(connection, study_id, token_id, now)
-            choice = self._choose(connection, asked, now)
             ids = {"study_id": study_id, "trial_id": trial_id, "job_id": job_id, "token_id": token_id}
-            row = choice.leased(now, lease_s, **ids)
+            row = self._choose(connection, asked, now, token_id).leased(now, lease_s, **ids)
+            spend(connection, token_id, self._policy, row_cost(row.config))
             leases.add(connection, row)
         self._wants(asked)
-        return _suggestion(row, lease_s, is_new=True)
+        new = _suggestion(row, lease_s, is_new=True)
+        return replace(new, config=asked.known(new.config))
 
     def renew(self, held: HeldLease, lease_s: float) -> LeasedSuggestion:
         """Let a lease end later.
@@ -161,7 +185,7 @@ class Suggestions:
         self._check_duration(lease_s)
         with self._database.writing(f"ringtune ask {held.study_id}") as connection:
             now = now_unix_s(connection)
-            trial = _held(connection, held, now)
+            trial = self._held(connection, held)
             if not leases.holds(trial, now):
                 raise LeaseLost(f"the lease of trial {held.trial_id} has ended; ask for it again")
             leases.save(connection, replace(trial, expires_unix_s=now + lease_s))
@@ -178,7 +202,7 @@ class Suggestions:
         """
         with self._database.writing(f"ringtune ask {held.study_id}") as connection:
             now = now_unix_s(connection)
-            trial = _held(connection, held, now)
+            trial = self._held(connection, held)
             if trial.state == leases.COMPLETED:
                 raise LeaseLost(f"trial {held.trial_id} has a result already")
             if trial.state == leases.LEASED:
@@ -196,17 +220,31 @@ class Suggestions:
         leases.save(connection, leased)
         return _suggestion(leased, lease_s, is_new=False)
 
-    def _choose(self, connection: Connection, asked: AskedSpace, now: float) -> _Choice:
+    def _choose(self, connection: Connection, asked: AskedSpace, now: float, token_id: str | None) -> _Choice:
         study_id, space = asked.study_id, asked.space
-        for given_up in leases.abandoned(connection, study_id, now, MAX_GIVEN_UP):
+        own = leases.Heir(token_id, asked.digest, self._policy.designer)
+        for given_up in leases.abandoned(connection, study_id, now, own, MAX_GIVEN_UP):
             if space.contains(given_up.config_values):
                 leases.save(connection, replace(given_up, state=leases.REASSIGNED))
-                return _Choice(given_up.config, given_up.designer)
+                return _Choice(given_up.config, given_up.designer, asked.digest, is_handed_on=True)
         ahead = leases.take_queued(connection, study_id, asked.digest)
         if ahead is not None:
-            return _Choice(ahead.config, ahead.designer)
+            return _Choice(ahead.config, ahead.designer, asked.digest)
         config = filling_config(space, int(study_id[:8], 16), leases.count(connection, study_id))
-        return _Choice(canonical(config.to_json()), FILLING)
+        return _Choice(canonical(config.to_json()), FILLING, asked.digest)
+
+    def _held(self, connection: Connection, held: HeldLease) -> TrialRow:
+        trial = leases.trial(connection, held.study_id, held.trial_id)
+        if trial is None:
+            raise TrialNotFound(f"nobody asked for trial {held.trial_id[:64]!r} of study {held.study_id[:64]!r}")
+        claim(connection, held.job_id, held.token_id, self._policy)
+        if trial.job_id != held.job_id:
+            raise TrialConflict(f"trial {held.trial_id} was asked for by job {trial.job_id}")
+        if trial.fencing_token != held.fencing_token or trial.state == leases.REASSIGNED:
+            raise LeaseLost(
+                f"the lease of trial {held.trial_id} under token {held.fencing_token} is lost; ask for a new trial"
+            )
+        return trial
 
     def _check_quota(self, connection: Connection, study_id: str, token_id: str | None, now: float) -> None:
         """Refuse one lease more than a token may hold; where the service is open there is no token, and no quota."""
@@ -237,20 +275,6 @@ def _check_may_ask(trial: TrialRow, job_id: str) -> None:
         raise TrialConflict(f"trial {trial.trial_id} has a result already; ask with a new trial id")
     if trial.state == leases.REASSIGNED:
         raise LeaseLost(f"the lease of trial {trial.trial_id} ended and another job has its config; ask anew")
-
-
-def _held(connection: Connection, held: HeldLease, now: float) -> TrialRow:
-    trial = leases.trial(connection, held.study_id, held.trial_id)
-    if trial is None:
-        raise TrialNotFound(f"nobody asked for trial {held.trial_id[:64]!r} of study {held.study_id[:64]!r}")
-    claim(connection, held.job_id, held.token_id, now)
-    if trial.job_id != held.job_id:
-        raise TrialConflict(f"trial {held.trial_id} was asked for by job {trial.job_id}")
-    if trial.fencing_token != held.fencing_token or trial.state == leases.REASSIGNED:
-        raise LeaseLost(
-            f"the lease of trial {held.trial_id} under token {held.fencing_token} is lost; ask for a new trial"
-        )
-    return trial
 
 
 def _suggestion(row: TrialRow, lease_s: float, *, is_new: bool) -> LeasedSuggestion:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries on jobs: each belongs to the token that used its id first."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
@@ -11,7 +11,12 @@ from .keys import parameters, wanted
 from .tables import jobs, reports, runs, trials
 
 
-def claim(connection: Connection, tokens: Mapping[str, str | None], now_unix_s: float) -> dict[str, str | None]:
+def claim(
+    connection: Connection,
+    tokens: Mapping[str, str | None],
+    now_unix_s: float,
+    may_begin: Callable[[str | None], bool] = lambda _token_id: True,
+) -> dict[str, str | None]:
     """Give jobs that are new to a token, and return the token that each of the jobs belongs to.
 
     Two transactions that claim the same new job take turns: the second sees the first one's claim.
@@ -20,9 +25,10 @@ def claim(connection: Connection, tokens: Mapping[str, str | None], now_unix_s: 
         connection: Connection to the database.
         tokens: Id of the token that uses the job now, by job id; None: without a token.
         now_unix_s: The database's time.
+        may_begin: Tells whether a token may begin one job more; without that a job is not among those returned.
     """
     known = owners(connection, tokens)
-    new = sorted(set(tokens) - set(known))
+    new = [job_id for job_id in sorted(set(tokens) - set(known)) if may_begin(tokens[job_id])]
     if not new:
         return known
     kind = sqlite if connection.dialect.name == "sqlite" else postgresql

@@ -2,6 +2,7 @@
 """Queries on trials under a lease, and on the suggestions that wait for one."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, func, insert, or_, select, update
@@ -63,11 +64,32 @@ def complete(connection: Connection, keys: Sequence[Key]) -> None:
         connection.execute(update(trials).where(this).values(state=COMPLETED), rows)
 
 
-def abandoned(connection: Connection, study_id: str, now_unix_s: float, limit: int) -> Sequence[TrialRow]:
-    """Return the trials that were released, or whose leases expired, the longest ago first."""
-    is_over = or_(trials.c.state == RELEASED, and_(trials.c.state == LEASED, trials.c.expires_unix_s <= now_unix_s))
-    query = select(trials).where(trials.c.study_id == study_id, trials.c.state.in_((LEASED, RELEASED)), is_over)
-    return all_of(connection.execute(query.order_by(trials.c.expires_unix_s).limit(limit)), TrialRow)
+@dataclass(frozen=True)
+class Heir:
+    """Who asks for a config that was given up.
+
+    Attributes:
+        token_id: The token that asks; None where the service is open.
+        space_digest: Digest of the search space in which it asks.
+        designer: Name of the service's designer, whose configs go to other tokens, too.
+    """
+
+    token_id: str | None
+    space_digest: str
+    designer: str
+
+
+def abandoned(connection: Connection, study_id: str, now_unix_s: float, heir: Heir, limit: int) -> Sequence[TrialRow]:
+    """Return the trials that were released, or whose leases expired, the longest ago first.
+
+    Another token's are among them if the designer computed them for the heir's space, and nobody had them second-hand.
+    """
+    own = trials.c
+    is_over = or_(own.state == RELEASED, and_(own.state == LEASED, own.expires_unix_s <= now_unix_s))
+    is_designed = (own.designer == heir.designer, own.space_digest == heir.space_digest, own.is_handed_on.is_(False))
+    is_free = or_(own.token_id.is_not_distinct_from(heir.token_id), and_(*is_designed))
+    query = select(trials).where(own.study_id == study_id, own.state.in_((LEASED, RELEASED)), is_over, is_free)
+    return all_of(connection.execute(query.order_by(own.expires_unix_s).limit(limit)), TrialRow)
 
 
 def count(connection: Connection, study_id: str) -> int:

@@ -77,6 +77,22 @@ class StudyRow(StudyHead):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SaidSpaceRow:
+    """A row of `said_spaces`; the token is empty where the service was open."""
+
+    study_id: str
+    token_id: str
+    space_digest: str
+    space: str
+    said_unix_s: float
+
+    @property
+    def search_space(self) -> dict[str, Any]:
+        """The search space as `SearchSpace.to_json()` writes it."""
+        return decoded(self.space)
+
+
+@dataclass(frozen=True, kw_only=True)
 class NeighbourRow(StudyRow):
     """A study with a promising config, and whether one of its configs is confirmed, or adopted by a paired test."""
 
@@ -136,6 +152,8 @@ class TrialRow:
     fencing_token: int
     asked_unix_s: float
     expires_unix_s: float
+    space_digest: str | None = None
+    is_handed_on: bool = False
 
     @property
     def config_values(self) -> dict[str, Any]:
@@ -299,6 +317,17 @@ class TokenRow:
     created_unix_s: float
     revoked_unix_s: float | None
     has_many_jobs: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenUsageRow:
+    """A row of `token_usage`: what a token has stored and not got back yet, at a time."""
+
+    token_id: str
+    rows: float
+    size: float
+    jobs: float
+    at_unix_s: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,6 +81,17 @@ studies = Table(
     Index(None, "created_unix_s", "study_id"),
 )
 
+said_spaces = Table(
+    "said_spaces",
+    METADATA,
+    _study_in_key(),
+    Column("token_id", String(32), primary_key=True),
+    Column("space_digest", String(64), primary_key=True),
+    Column("space", Text, nullable=False),
+    Column("said_unix_s", Double, nullable=False),
+)
+"""Search spaces by the token that said them; `token_id` is empty where the service was open."""
+
 trials = Table(
     "trials",
     METADATA,
@@ -95,6 +106,8 @@ trials = Table(
     Column("fencing_token", Integer, nullable=False),
     Column("asked_unix_s", Double, nullable=False),
     Column("expires_unix_s", Double, nullable=False),
+    Column("space_digest", String(64)),
+    Column("is_handed_on", Boolean, nullable=False, server_default=false()),
     Index(None, "study_id", "state", "expires_unix_s"),
 )
 
@@ -144,6 +157,15 @@ reports = Table(
     Index(None, "study_id", "number"),
     Index(None, "received_unix_s"),
     Index(None, "token_id", "study_id"),
+    Index(None, "study_id", "job_id", "received_unix_s"),
+    Index(
+        "ix_reports_tests",
+        "study_id",
+        "job_id",
+        "number",
+        sqlite_where=text("speedup IS NOT NULL"),
+        postgresql_where=text("speedup IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -196,6 +218,17 @@ tokens = Table(
     Column("revoked_unix_s", Double),
     Column("has_many_jobs", Boolean, nullable=False, server_default=false()),
 )
+
+token_usage = Table(
+    "token_usage",
+    METADATA,
+    Column("token_id", String(32), primary_key=True),
+    Column("rows", Double, nullable=False),
+    Column("size", Double, nullable=False),
+    Column("jobs", Double, nullable=False),
+    Column("at_unix_s", Double, nullable=False),
+)
+"""Levels of the tokens' budgets; `token_id` may be `setting:` and a scope, which no row of `tokens` has."""
 
 page_sessions = Table(
     "page_sessions",

@@ -49,6 +49,12 @@ def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]
 
 ENGINE_PARAMETERS: tuple[Parameter, ...] = engine_parameters()
 
+FIRST_KNOBS = frozenset(
+    (*TUNED_ON_ONE_HOST, *HIERARCHICAL, "allreduce_algorithm"),
+)
+"""Knobs of the engine's first version, which every version knows. A config of another version may lack a later one, or
+have one that is not known here: a knob that a job does not know counts as its default. Add none to this set."""
+
 
 def default_config(ranks_per_host: Sequence[int] = (1,)) -> Config:
     """Return the config of a job without settings.
@@ -61,6 +67,15 @@ def default_config(ranks_per_host: Sequence[int] = (1,)) -> Config:
     """
     defaults = {parameter.name: parameter.default for parameter in ENGINE_PARAMETERS}
     return Config({**defaults, "hierarchical_allreduce": _has_hierarchy(ranks_per_host)})
+
+
+def with_later_knobs(config: Mapping[str, Value]) -> dict[str, Value]:
+    """Return a config of any version with the knobs that its version lacks, at their defaults.
+
+    What ran without a knob ran as its default runs.
+    """
+    later = {p.name: p.default for p in ENGINE_PARAMETERS if p.name not in FIRST_KNOBS}
+    return {**config, **{name: value for name, value in later.items() if name not in config}}
 
 
 def _has_hierarchy(ranks_per_host: Sequence[int]) -> bool:

@@ -12,16 +12,18 @@ from sqlalchemy import insert, select
 from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.asked_space import AskedSpace
 from ringtune.service.domain.design_tasks import MAX_QUEUED, DesignTasks
+from ringtune.service.domain.said_spaces import MAX_SAID
 from ringtune.service.domain.study_cache import StudyCache
 from ringtune.service.errors import OutsideSearchSpace
 from ringtune.service.store import Database, migrate
 from ringtune.service.store.tables import queued_suggestions
 from ringtune.tuner import Config, SearchSpace, Value, search_space
 from tests.integration.service_store.leases import end_lease
-from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, measure, new_id, result, study_of, tell
+from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, measure, new_id, result, study_of, tell
 from tests.waiting import wait_until
 
 WIDE = search_space({}, DEFAULT)
+FIRST, SECOND, THIRD = "1" * 16, "2" * 16, "3" * 16
 NO_CACHE = DEFAULT.replace({"response_cache": False})
 OTHER_KEY = replace(KEY, target="other-engine")
 OTHER_PARAMETERS: list[dict[str, Any]] = [
@@ -44,7 +46,7 @@ def asked(service: Service, study_id: str, space: SearchSpace | None = None) -> 
 def queue_up(database: Database, study_id: str, space: SearchSpace, *configs: Config) -> None:
     """Keep configs as a designer suggests them for a space."""
     cache = StudyCache(database)
-    wanted = AskedSpace.of(cache.get(study_id), space.to_json())
+    wanted = AskedSpace.of(cache.get(study_id), space)
     DesignTasks(database, cache, ServiceLimits()).keep(wanted, [config.to_json() for config in configs])
 
 
@@ -111,6 +113,31 @@ def test_a_config_that_was_given_up_goes_to_a_job_for_which_it_is_legal(service:
         assert given_up.config == asked(service, study_id, space)
 
 
+def test_nobody_chooses_what_other_tokens_measure(service: Service, database: Database) -> None:
+    """A config that was given up goes to another token if the designer computed it for that very space, and once.
+
+    A space in which all is fixed makes any config; so the token that asked in it is the only one to get it back.
+    """
+    study_id = study_of(service).study_id
+    jobs = {token: new_id() for token in (FIRST, SECOND, THIRD)}
+
+    def given_up(token_id: str, space: SearchSpace) -> Config:
+        described = space.to_json()
+        ask = service.suggestions.ask(study_id, new_id(), jobs[token_id], 60.0, space_json=described, token_id=token_id)
+        end_lease(database, ask.trial_id)
+        return ask.config
+
+    forced = narrow(**BETTER)
+    assert BETTER == given_up(FIRST, forced)
+    queue_up(database, study_id, WIDE, OTHER)
+    queue_up(database, study_id, forced, BETTER)
+
+    assert OTHER == given_up(SECOND, WIDE)
+    assert OTHER == given_up(THIRD, WIDE)
+    assert given_up(SECOND, WIDE) not in {BETTER, OTHER}
+    assert BETTER == given_up(FIRST, forced)
+
+
 def test_the_same_trial_gets_the_same_config_whatever_space_it_names(service: Service) -> None:
     """A lost answer is answered again as it was."""
     study_id, trial_id = study_of(service).study_id, new_id()
@@ -136,31 +163,48 @@ def test_a_space_beyond_what_is_legal_is_refused(service: Service, field: str, v
     assert 0 == service.load().live_leases
 
 
-@pytest.mark.parametrize(
-    ("place", "changed", "is_legal"),
-    [
-        (0, {"low": 2.0, "high": 32.0}, True),
-        (0, {"high": 65.0}, False),
-        (1, {"choices": ["a tree"], "default": "a tree"}, True),
-        (1, {"choices": ["ring", "star"]}, False),
-    ],
-)
-def test_of_another_target_the_study_s_first_job_says_what_is_legal(
-    service: Service, place: int, changed: dict[str, Any], is_legal: bool
-) -> None:
-    """For its results are held against that: a suggestion that could not be reported is none."""
-    described = {"parameters": OTHER_PARAMETERS, "fixed": {}}
-    study_id = service.studies.find_or_create(OTHER_KEY, space_json=described).study_id
-    parameters = [dict(item) for item in OTHER_PARAMETERS]
-    parameters[place].update(changed)
-    own = {"parameters": parameters, "fixed": {}}
+def test_of_another_target_each_token_says_what_is_legal_for_it(service: Service) -> None:
+    """Whoever comes first with whatever space, another token asks and reports in its own, and in no other.
 
-    if is_legal:
-        given = [service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=own).config for _ in range(9)]
-        assert all(SearchSpace.from_json(own).contains(config) for config in given)
-    else:
-        with pytest.raises(OutsideSearchSpace):
-            service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=own)
+    The one that came first is held to its own space, too.
+    """
+    odd = {"parameters": [{"kind": "boolean", "name": "x", "default": True}], "fixed": {}}
+    own = {"parameters": OTHER_PARAMETERS, "fixed": {}}
+    study_id = service.studies.find_or_create(OTHER_KEY, space_json=odd, token_id=FIRST).study_id
+    config, other = Config({"bucket_mb": 2.0, "algorithm": "a tree"}), Config({"x": False})
+
+    assert study_id == service.studies.find_or_create(OTHER_KEY, space_json=own, token_id=SECOND).study_id
+    ask = service.suggestions.ask(study_id, new_id(), "job-2", 60.0, token_id=SECOND)
+
+    assert SearchSpace.from_json(own).contains(ask.config)
+    reports = {token: replace(result(f"job-{token}", config), token_id=token) for token in (FIRST, SECOND)}
+    assert "new" == tell(service, study_id, new_id(), reports[SECOND]).status
+    batch = service.ledger.tell_batch(study_id, [(new_id(), reports[FIRST]), (new_id(), reports[SECOND])])
+    assert ["refused", "new"] == [stored.status for stored in batch]
+    with pytest.raises(OutsideSearchSpace, match="bucket_mb"):
+        tell(service, study_id, new_id(), replace(reports[SECOND], config=config.replace({"bucket_mb": 65.0})))
+    with pytest.raises(OutsideSearchSpace, match="unknown"):
+        tell(service, study_id, new_id(), replace(reports[SECOND], config=other))
+    assert {"x"} == set(service.suggestions.ask(study_id, new_id(), "job-1", 60.0, token_id=FIRST).config)
+
+
+def test_a_space_that_is_said_when_asking_is_one_to_report_in(service: Service) -> None:
+    """A token that names a space for one ask may report in it, and has so many of them: the oldest are forgotten."""
+    own = {"parameters": OTHER_PARAMETERS, "fixed": {}}
+    study_id = service.studies.find_or_create(OTHER_KEY, space_json=own).study_id
+    wider: dict[str, Any] = {"parameters": [{**OTHER_PARAMETERS[0], "high": 256.0}, OTHER_PARAMETERS[1]], "fixed": {}}
+    config = Config({"bucket_mb": 200.0, "algorithm": "ring"})
+
+    with pytest.raises(OutsideSearchSpace):
+        tell(service, study_id, new_id(), result("job-1", config))
+    service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=wider)
+    assert "new" == tell(service, study_id, new_id(), result("job-1", config)).status
+    for number in range(MAX_SAID + 1):
+        other = {"parameters": [{**OTHER_PARAMETERS[0], "high": 64.0 - number / 2}, OTHER_PARAMETERS[1]], "fixed": {}}
+        service.studies.find_or_create(OTHER_KEY, space_json=other)
+
+    with pytest.raises(OutsideSearchSpace):
+        tell(service, study_id, new_id(), result("job-1", config))
 
 
 def test_a_designer_is_asked_in_the_job_s_space(service: Service, database: Database) -> None:
@@ -173,7 +217,7 @@ def test_a_designer_is_asked_in_the_job_s_space(service: Service, database: Data
     cache = StudyCache(database)
     problems = DesignTasks(database, cache, ServiceLimits())
 
-    posed = problems.task_of(AskedSpace.of(cache.get(study.study_id), without.to_json()))
+    posed = problems.task_of(AskedSpace.of(cache.get(study.study_id), without))
 
     assert posed is not None
     assert without.to_json() == posed["space"]

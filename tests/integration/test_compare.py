@@ -204,9 +204,10 @@ def test_the_error_of_the_rank_that_failed_first_is_shown(tmp_path: Path) -> Non
         encoding="utf-8",
     )
 
-    finished = run_job(compared(*program("compared_ddp")[:1], str(script)))
+    finished = run_job(compared(*program("compared_ddp")[:1], str(script), "--lr", "1", "--pairs=4"))
 
     assert 1 == finished.code, finished.text
+    assert "--pairs=4 stands behind the script and went to that; put it before the script if" in finished.stderr
     assert "The last lines of rank 1, the first to fail:" in finished.stderr
     assert "ValueError: my bug" in finished.stderr
     assert "complaint of the other rank" not in finished.stderr

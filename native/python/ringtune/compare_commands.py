@@ -2,7 +2,7 @@
 """`ringtune compare`: whether the engine beats DDP on the user's own script, or on a file of gradients."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +37,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def compare(
+    context: typer.Context,
     *,
     command: Annotated[
         list[str] | None,
@@ -69,6 +70,7 @@ def compare(
 
     from .bootstrap import environment  # noqa: PLC0415
     from .compare.comparison import run_comparison  # noqa: PLC0415
+    from .compare.launching import ComparisonError  # noqa: PLC0415
     from .compare.meeting import meeting_place  # noqa: PLC0415
     from .compare.report import json_report, text_report  # noqa: PLC0415
     from .compare.request import CompareRequest, RankProgram  # noqa: PLC0415
@@ -92,10 +94,27 @@ def compare(
     )
     request.check()
     place = meeting_place(named, ranks, reach)
-    comparison = run_comparison(request, environment(), place, Console(stderr=True))
-    _keep(comparison, environment())
+    try:
+        comparison = run_comparison(request, environment(), place, Console(stderr=True))
+    except ComparisonError as error:
+        raise ComparisonError(f"{_misplaced_options(context, command or ())}{error}") from error
+    if comparison.verdict.is_steady:  # else `ringtune doctor` would take chance for a finding
+        _keep(comparison, environment())
     typer.echo(json.dumps(json_report(comparison), indent=2) if as_json else text_report(comparison))
     return 0
+
+
+def _misplaced_options(context: typer.Context, command: Sequence[str]) -> str:
+    """Return a sentence on options of this command that stand behind the script; empty if there are none."""
+    own = {name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    behind = [word for word in command[1:] if word.startswith("-") and word.partition("=")[0] in own - {"-p", "-i"}]
+    if not behind:
+        return ""
+    stands, it = ("stands", "it") if len(behind) == 1 else ("stand", "them")
+    return (
+        f"{' and '.join(behind)} {stands} behind the script and went to that; put {it} before the script if ringtune "
+        "compare was meant. Besides: "
+    )
 
 
 def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":

@@ -80,6 +80,9 @@ def json_report(comparison: FinishedComparison) -> dict[str, Any]:
         "ci_high": verdict.high,
         "ci_level": verdict.level,
         "winner": verdict.winner,
+        "is_steady": verdict.is_steady,
+        "spread": verdict.spread,
+        "ratio_spread": verdict.ratio_spread,
         "pairs": [{"ddp": _run(ddp), "ringtune": _run(ringtune)} for ddp, ringtune in comparison.pairs],
     }
 

@@ -10,6 +10,8 @@ from ringtune.tuner.statistics.paired_test import CI_LEVEL, Pair, speedup_interv
 
 from .launching import ComparisonError, Run
 
+STEADY_SPREAD = 1.5  # highest rate of an arm over its lowest: a quiet machine stays below 1.1, a shared one below this
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -22,6 +24,8 @@ class Verdict:
         low: Lower end of the ratio's two-sided interval.
         high: Upper end.
         level: Confidence level of the interval.
+        spread: Highest rate of an arm over its lowest, of the arm where that is more.
+        ratio_spread: Highest ratio of a pair over the lowest.
     """
 
     ddp_steps_per_s: float
@@ -30,6 +34,8 @@ class Verdict:
     low: float
     high: float
     level: float = CI_LEVEL
+    spread: float = 1.0
+    ratio_spread: float = 1.0
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Run, Run]]) -> "Verdict":
@@ -44,12 +50,32 @@ class Verdict:
             if not math.isfinite(rate) or rate <= 0:
                 raise ComparisonError(f"{rate} steps per second is no rate to compare; run the comparison again")
         interval = speedup_interval([Pair(1e3 / a, 1e3 / b) for a, b in zip(ddp, ringtune, strict=True)])
-        rates = geometric_mean(ddp), geometric_mean(ringtune)
-        return cls(*rates, 1 + interval.speedup, 1 + interval.low, 1 + interval.high)
+        ratios = [b / a for a, b in zip(ddp, ringtune, strict=True)]
+        return cls(
+            geometric_mean(ddp),
+            geometric_mean(ringtune),
+            1 + interval.speedup,
+            1 + interval.low,
+            1 + interval.high,
+            spread=max(max(ddp) / min(ddp), max(ringtune) / min(ringtune)),
+            ratio_spread=max(ratios) / min(ratios),
+        )
+
+    @property
+    def is_steady(self) -> bool:
+        """True if the runs are alike enough for the interval to be believed.
+
+        The interval takes pairs for draws of one distribution. A machine that does other work at times makes them
+        differ by more than the arms do, and a few such pairs lie on one side by chance.
+        """
+        effect = max(self.ratio, 1 / self.ratio)
+        return self.spread <= STEADY_SPREAD or self.ratio_spread <= effect
 
     @property
     def winner(self) -> str:
-        """`ringtune` or `ddp`, where the interval is on one side of 1; else `none`."""
+        """`ringtune` or `ddp`, where the interval is on one side of 1 and the runs were steady; else `none`."""
+        if not self.is_steady:
+            return "none"
         return "ringtune" if self.low > 1 else "ddp" if self.high < 1 else "none"
 
     @property
@@ -64,4 +90,10 @@ class Verdict:
             return "ringtune's engine is faster here."
         if self.winner == "ddp":
             return "DDP is faster here."
+        if not self.is_steady:
+            return (
+                f"No difference is shown, and none could be: runs of one arm differ by {self.spread:.1f} times, and "
+                f"the ratios of the pairs by {self.ratio_spread:.1f} times. Something else uses this machine: compare "
+                "again when it is quiet, with more --pairs or longer --seconds."
+            )
         return "No difference is shown: the interval holds 1. More --pairs or longer --seconds narrow it."

@@ -59,6 +59,31 @@ def test_only_an_interval_on_one_side_names_a_winner(
     assert "in the other arm ringtune's engine reduces DDP's buckets" in text_report(comparison)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "is_steady"),
+    [
+        (((2.0, 2.3), (1.9, 2.3), (0.6, 0.96), (2.4, 4.1)), False),  # a false "DDP is faster" on a busy machine
+        (((1.0, 4.0), (4.0, 1.0), (1.0, 1.1)), False),
+        (((1.0, 1.3), (2.0, 2.6), (4.0, 5.3)), True),  # the machine is slower at times, for both arms alike
+        (((1.0, 5.0), (1.6, 5.5), (1.1, 5.2)), True),  # far more than the scatter
+        (((1.0, 1.05), (1.02, 1.0), (1.1, 1.0)), True),
+    ],
+)
+def test_runs_that_scatter_by_more_than_the_arms_differ_have_no_winner(
+    seconds: tuple[tuple[float, float], ...], is_steady: bool
+) -> None:
+    """The text and JSON say by how much; on a busy machine a few pairs lie on one side by chance."""
+    found = pairs(*seconds)
+    verdict = Verdict.of(found)
+    comparison = FinishedComparison(
+        CompareRequest(2, RankProgram(("python",), "train.py", ())), found, verdict, not_in_arms=()
+    )
+
+    assert is_steady == verdict.is_steady == json_report(comparison)["is_steady"]
+    assert is_steady == ("none could be: runs of one arm differ by" not in text_report(comparison))
+    assert is_steady or verdict.winner == "none"
+
+
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, 0.0, -1.0])
 def test_a_rate_that_is_none_has_no_verdict(seconds: float) -> None:
     """A time of zero or NaN becomes no ratio."""

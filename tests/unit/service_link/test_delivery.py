@@ -2,13 +2,14 @@
 """Refusals during delivery: one call more if it can save results, none otherwise."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ringtune.client import ServiceRefusedError, StoredBatch, StoredResult, Study
 from ringtune.service_link.delivery import BATCH, Delivery, payload_of
-from ringtune.service_link.spool import MemoryQueue
+from ringtune.service_link.spool import MemoryQueue, Spool
 from tests.integration.service_link.servers import study_reply
 
 KEY = {"hardware": "ab" * 32, "model": "cd" * 32, "layout": [2], "target": "ringtune", "surface_version": 1}
@@ -24,13 +25,14 @@ class Refusing:
         self.kept: list[str] = []
         self.jobs: list[tuple[str, Any]] = []
         self.job_status: int | None = None
+        self.code = ""
         self._study, self._results, self._bad = study, results, frozenset(bad)
 
     def find_or_create_study(self, study: Any) -> Study:
         """Answer, or refuse."""
         self.calls += 1
         if self._study is not None:
-            raise ServiceRefusedError("no such study", status=self._study)
+            raise ServiceRefusedError("no such study", status=self._study, code=self.code)
         return Study(**{**study_reply(study), "id": "0" * 32})
 
     def tell_batch(self, study_id: str, results: Sequence[Any]) -> StoredBatch:
@@ -39,14 +41,14 @@ class Refusing:
         self.calls += 1
         ids = [result["trial_id"] for result in results]
         if self._results is not None and self._bad & set(ids):
-            raise ServiceRefusedError("no such result", status=self._results)
+            raise ServiceRefusedError("no such result", status=self._results, code=self.code)
         self.kept += ids
         return StoredBatch(items=[StoredResult(trial_id=trial_id, status="new") for trial_id in ids])
 
     def put_job(self, study_id: str, facts: Any) -> None:
         """Keep a job's report, or refuse."""
         if self.job_status is not None:
-            raise ServiceRefusedError("no such call", status=self.job_status)
+            raise ServiceRefusedError("no such call", status=self.job_status, code=self.code)
         self.jobs.append((study_id, facts))
 
 
@@ -135,3 +137,91 @@ def test_what_a_job_says_waits_for_a_token() -> None:
         Delivery(service).deliver(queue)
 
     assert 3 == len(queue.pending())
+
+
+class OfAnotherVersion(Refusing):
+    """A service that does not know the knobs of one study, and knows those of others."""
+
+    def __init__(self, unknown: dict[str, Any]) -> None:
+        """Refuse the study `unknown`."""
+        super().__init__()
+        self._unknown = unknown
+
+    def find_or_create_study(self, study: Any) -> Study:
+        """Refuse one study as a service does that lacks a knob."""
+        if study == self._unknown:
+            self.calls += 1
+            raise ServiceRefusedError("the parameters are a, b", status=422, code="outside_search_space")
+        return super().find_or_create_study(study)
+
+
+def test_what_a_service_of_another_version_does_not_know_waits_for_it(tmp_path: Path) -> None:
+    """Such a study costs one question, holds up no other, and is delivered by a job that finds a newer service."""
+    spool, later = Spool(tmp_path, "http://127.0.0.1:1"), {**STUDY, "search_space": {"later": 1}}
+    file = spool.open("job")
+    for study, name in ((later, "l0"), (STUDY, "t0"), (later, "l1"), (STUDY, "t1"), (STUDY, "t2"), (STUDY, "t3")):
+        file.append(payload_of(study, {"trial_id": name}))
+    file.append(payload_of(later, None, {"job_id": "j", "state": "adopted"}))
+    old, new = OfAnotherVersion(later), Refusing()
+    delivery = Delivery(old)
+
+    delivery.deliver(file)
+    file.append(payload_of(later, {"trial_id": "l2"}))
+    delivery.deliver(file)
+    file.close()
+
+    assert ["t0", "t1", "t2", "t3"] == old.kept
+    assert (4, 0, 3) == (delivery.tally.kept, delivery.tally.refused, delivery.tally.held_back)
+    assert 1 == old.calls - len({"a study", "t0", "t1 to t3"})
+    for left in spool.left_behind():
+        Delivery(new).deliver(left)
+    assert ["l0", "l1", "l2"] == [trial for trial in new.kept if trial.startswith("l")]
+    assert [("0" * 32, {"job_id": "j", "state": "adopted"})] == new.jobs
+    assert [] == list(spool.folder.iterdir())
+
+
+@pytest.mark.parametrize("code", ["outside_search_space", "malformed_request"])
+def test_a_result_with_what_a_service_does_not_know_waits_alone(code: str, tmp_path: Path) -> None:
+    """A field or a value of a later version costs no other result, and is all that stays in the file."""
+    spool, service = Spool(tmp_path, "http://127.0.0.1:1"), Refusing(results=422, bad=["t7"])
+    service.code = code
+    file = spool.open("job")
+    for number in range(20):
+        file.append(payload_of(STUDY, {"trial_id": f"t{number}"}))
+    delivery = Delivery(service)
+
+    delivery.deliver(file)
+    file.close()
+
+    assert (19, 0, 1) == (delivery.tally.kept, delivery.tally.refused, delivery.tally.held_back)
+    assert [[payload_of(STUDY, {"trial_id": "t7"})]] == [left.pending() for left in spool.left_behind()]
+
+
+@pytest.mark.parametrize("code", ["implausible_result", "invalid_request"])
+def test_a_result_that_no_version_takes_is_counted_as_refused(code: str) -> None:
+    """Numbers that cannot be true are no better at a newer service."""
+    service, queue = Refusing(results=422, bad=["t0"]), queue_of(1)
+    service.code = code
+    delivery = Delivery(service)
+
+    delivery.deliver(queue)
+
+    assert (1, 0, []) == (delivery.tally.refused, delivery.tally.held_back, queue.pending())
+
+
+def test_facts_that_a_service_does_not_know_wait(tmp_path: Path) -> None:
+    """A field of a later version in what a job says of itself stays; its results are delivered."""
+    spool, service = Spool(tmp_path, "http://127.0.0.1:1"), Refusing()
+    service.job_status, service.code = 422, "malformed_request"
+    file = spool.open("job")
+    for payload in told_of_a_job().pending():
+        file.append(payload)
+
+    Delivery(service).deliver(file)
+    file.close()
+
+    assert ["t0"] == service.kept
+    new = Refusing()
+    for left in spool.left_behind():
+        Delivery(new).deliver(left)
+    assert [("0" * 32, {"job_id": "j", "state": "adopted"})] == new.jobs

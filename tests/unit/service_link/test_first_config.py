@@ -10,6 +10,7 @@ import pytest
 from ringtune.client import ServiceUnavailableError
 from ringtune.service_link.first_config import FirstConfigDesigner, answer_within, legal_config
 from ringtune.tuner import SearchSpace, SpaceError, Trial, default_config, engine_parameters, make_designer
+from ringtune.tuner.space.parameters import FIRST_KNOBS
 
 SPACE = SearchSpace(engine_parameters(), {"hierarchical_allreduce": False, "allreduce_algorithm": "auto"})
 OFFER: Mapping[str, Any] = {**default_config(), "fusion_bytes": 1 << 20, "cycle_ms": 2}
@@ -66,6 +67,16 @@ def test_an_offer_that_lacks_a_free_knob_is_refused() -> None:
     """An offer without a free knob was made for another space."""
     with pytest.raises(SpaceError, match="cycle_ms"):
         legal_config({name: value for name, value in OFFER.items() if name != "cycle_ms"}, SPACE)
+
+
+def test_a_knob_that_the_service_does_not_know_has_its_default() -> None:
+    """An offer of an older service lacks knobs that came later: it was measured under their defaults."""
+    older = {name: value for name, value in OFFER.items() if name in FIRST_KNOBS}
+
+    config = legal_config(older, SPACE)
+
+    assert len(older) < len(config)
+    assert legal_config(OFFER, SPACE) == config
 
 
 def test_the_offer_is_suggested_first_and_once() -> None:

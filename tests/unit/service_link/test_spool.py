@@ -44,6 +44,28 @@ def test_what_was_delivered_is_not_pending_any_more(spool: Spool) -> None:
     assert [b"e"] == file.pending()
 
 
+def test_what_is_held_back_stays_for_a_later_job(spool: Spool) -> None:
+    """It is pending no more here, survives what is delivered around it, and is all that the file keeps."""
+    file = spool.open("job")
+    for payload in (b"a", b"b", b"c", b"d"):
+        file.append(payload)
+
+    file.delivered(1)
+    file.hold_back(1)
+    file.delivered(1)
+
+    assert [b"d"] == file.pending()
+    file.delivered(1)
+    assert [] == file.pending()
+    file.append(b"e")
+    assert [b"e"] == file.pending()
+    assert SpoolFile.claim(file.path) is None
+    file.delivered(1)
+    file.close()
+    assert [file.path] == list(spool.folder.iterdir())
+    assert [[b"b"]] == left_behind(spool)
+
+
 def test_an_empty_file_is_removed_when_its_job_ends(spool: Spool) -> None:
     """A spool without undelivered records leaves no file."""
     first, second = spool.open("first"), spool.open("second")

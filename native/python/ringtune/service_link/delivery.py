@@ -4,6 +4,9 @@
 A payload is `{"study": ..., "result": ..., "job": ...}`, the study as `POST /v1/studies` takes it. Each names its own
 study, so that a damaged payload costs itself alone. A payload without a result announces the study, or has the job's
 name and state. A payload that is sent twice is stored once, for results and jobs have ids.
+
+A service of another version may not know what a payload has: a knob, a field. Such a payload is kept, and does not hold
+up the others: the service may be upgraded, and a later job tries again.
 """
 
 import json
@@ -23,6 +26,8 @@ BATCH = 100
 NO_SUCH_CALL = 404
 FINAL_STATUSES = (400, 409, 413, 422)
 """HTTP statuses of final refusals; the cause of any other can be mended: a token, a URL, a deleted study."""
+VERSION_CODES = ("outside_search_space", "malformed_request")
+"""Codes of refusals among them whose cause may be the service's version: it does not know a knob, a range, a field."""
 
 
 class Client(Protocol):
@@ -46,12 +51,14 @@ class DeliveryTally:
         kept: Results that are durable.
         quarantined: Results among them that the service does not use.
         refused: Results that it will never take.
-        reason: The newest reason for either.
+        held_back: Results that stay in the queue, for a service of another version.
+        reason: The newest reason for any of these.
     """
 
     kept: int = 0
     quarantined: int = 0
     refused: int = 0
+    held_back: int = 0
     reason: str = ""
 
 
@@ -67,39 +74,53 @@ class Delivery:
     client: Client
     tally: DeliveryTally = field(default_factory=DeliveryTally)
     _study_ids: dict[str, str] = field(default_factory=dict)
+    _unknown_studies: dict[str, ServiceRefusedError] = field(default_factory=dict)
 
     def deliver(self, queue: Pending) -> None:
-        """Send all pending payloads.
+        """Send all pending payloads; those that a service of another version may take stay in the queue's file.
 
         Raises:
             StoreError: If the service is away, or refuses; the rest stays in the queue.
             OSError: If the queue cannot be read or emptied.
         """
         for payloads in _batches(queue.pending()):
-            study, results, jobs = _contents(payloads)
-            if study:
-                self._send(study, results)
-            for facts in jobs:
-                self._put_job(study, facts)
-            queue.delivered(len(payloads))
+            held_back = self._send(payloads)
+            for is_held_back, group in groupby(payloads, key=held_back.__contains__):
+                settle = queue.hold_back if is_held_back else queue.delivered
+                settle(len(list(group)))
 
-    def _send(self, study: str, results: Sequence[Json]) -> None:
-        """Send some results of a study; those that the service will never take are counted."""
+    def _send(self, payloads: Sequence[bytes]) -> set[bytes]:
+        """Send the payloads of one study; return those that are held back."""
+        study = _study_of(payloads[0])
+        if not study:
+            return set()
+        results, jobs = _contents(payloads)
         try:
             study_id = self._study_id(study)
         except ServiceRefusedError as error:
+            if _is_of_another_version(error):
+                self._unknown_studies[study] = error
+                self._count_held_back(len(results), error)
+                return set(payloads)
             if error.status not in FINAL_STATUSES:
                 raise
             self._count_refused(len(results), error)
-            return
+            return set()
+        held_back = self._tell(study, study_id, list(results))
+        unknown = {str(facts.get("job_id")) for facts in jobs if self._is_job_unknown(study_id, facts)}
+        return {results[result] for result in held_back} | {item for item in payloads if _job_of(item) in unknown}
+
+    def _tell(self, study: str, study_id: str, results: Sequence[str]) -> list[str]:
+        """Send some results of a study; return those that are held back, and count those never taken."""
+        if not results:
+            return []
         try:
-            stored = self.client.tell_batch(study_id, results) if results else StoredBatch(items=[])
+            stored = self.client.tell_batch(study_id, [json.loads(result) for result in results])
         except ServiceRefusedError as error:
             self._study_ids.pop(study, None)  # it may have been deleted: the next attempt finds or makes it anew
             if error.status not in FINAL_STATUSES:
                 raise
-            self._refused(study, results, error)
-            return
+            return self._tell_halves(study, study_id, results, error)
         for item in stored.items:
             if item.status in {"conflict", "refused"}:
                 self.tally.refused += 1
@@ -107,31 +128,44 @@ class Delivery:
                 self.tally.kept += 1
                 self.tally.quarantined += item.status == "quarantined"
             self.tally.reason = item.reason or self.tally.reason
+        return []
 
-    def _put_job(self, study: str, facts: Json) -> None:
-        """Send the facts of a job; a service without that call knows the job by its results alone."""
-        if study not in self._study_ids:  # the study itself was refused, which was counted
-            return
+    def _tell_halves(self, study: str, study_id: str, results: Sequence[str], error: ServiceRefusedError) -> list[str]:
+        """Try the halves of a batch that was refused as a whole, so that one bad result costs itself alone."""
+        if len(results) > 1:
+            middle = len(results) // 2
+            halves = (results[:middle], results[middle:])
+            return [result for half in halves for result in self._tell(study, study_id, half)]
+        if _is_of_another_version(error):
+            self._count_held_back(1, error)
+            return list(results)
+        self._count_refused(1, error)
+        return []
+
+    def _is_job_unknown(self, study_id: str, facts: Json) -> bool:
+        """Send the facts of a job; return whether a service of another version may take them.
+
+        A service without that call knows the job by its results alone.
+        """
         try:
-            self.client.put_job(self._study_ids[study], facts)
+            self.client.put_job(study_id, facts)
         except ServiceRefusedError as error:
             if error.status not in (*FINAL_STATUSES, NO_SUCH_CALL):
                 raise
+            return _is_of_another_version(error)
+        return False
 
-    def _refused(self, study: str, results: Sequence[Json], error: ServiceRefusedError) -> None:
-        """Try the halves of a batch that was refused as a whole, so that one bad result costs itself alone."""
-        if len(results) <= 1:
-            self._count_refused(len(results), error)
-            return
-        middle = len(results) // 2
-        self._send(study, results[:middle])
-        self._send(study, results[middle:])
+    def _count_held_back(self, count: int, error: ServiceRefusedError) -> None:
+        self.tally.held_back += count
+        self.tally.reason = str(error)
 
     def _count_refused(self, count: int, error: ServiceRefusedError) -> None:
         self.tally.refused += count
         self.tally.reason = str(error)
 
     def _study_id(self, study: str) -> str:
+        if study in self._unknown_studies:  # one question is enough: the answer is that of the service's version
+            raise self._unknown_studies[study]
         if study not in self._study_ids:
             self._study_ids[study] = self.client.find_or_create_study(json.loads(study)).id
         return self._study_ids[study]
@@ -162,15 +196,28 @@ def _study_of(payload: bytes) -> str:
         return ""
 
 
-def _contents(payloads: Sequence[bytes]) -> tuple[str, list[Json], list[Json]]:
-    """Return the study that payloads belong to, their results, and the newest facts of each job.
+def _contents(payloads: Sequence[bytes]) -> tuple[dict[str, bytes], list[Json]]:
+    """Return the results of one study's payloads, as JSON, with the payload of each, and each job's newest facts."""
+    results: dict[str, bytes] = {}
+    jobs: dict[object, Json] = {}
+    for payload in payloads:
+        item = json.loads(payload)
+        if item["result"] is not None:
+            results[_canonical(item["result"])] = payload
+        if item.get("job") is not None:
+            jobs[item["job"].get("job_id")] = item["job"]
+    return results, list(jobs.values())
 
-    The study is empty where they are not ours.
-    """
-    study = _study_of(payloads[0])
-    contents = [json.loads(payload) for payload in payloads] if study else []
-    jobs = {item["job"].get("job_id"): item["job"] for item in contents if item.get("job") is not None}
-    return study, [item["result"] for item in contents if item["result"] is not None], list(jobs.values())
+
+def _job_of(payload: bytes) -> str | None:
+    """Return the job whose facts a payload has; None if it has none."""
+    facts = json.loads(payload).get("job")
+    return None if facts is None else str(facts.get("job_id"))
+
+
+def _is_of_another_version(error: ServiceRefusedError) -> bool:
+    """Return whether the cause of a refusal may be the service's version."""
+    return error.status in FINAL_STATUSES and error.code in VERSION_CODES
 
 
 def _canonical(value: object) -> str:

@@ -12,6 +12,7 @@ from ringtune.client.errors import ServiceUnavailableError
 from ringtune.deadlines import DeadlineExceeded, WallDeadline, call_with_deadline
 from ringtune.tuner import Config, Designer, SearchSpace, Suggestion, Trial, Value
 from ringtune.tuner.designers import DesignerWrapper
+from ringtune.tuner.space.parameters import FIRST_KNOBS, with_later_knobs
 
 START_LIMIT_S = 2.0
 """Deadline for the service's answer, the name lookup included, seconds."""
@@ -35,13 +36,15 @@ def legal_config(offered: Mapping[str, Value], space: SearchSpace) -> Config:
     """Return the offered config as it may be tried here: knobs that are fixed here keep their values.
 
     Args:
-        offered: Config from the service; knobs that are not known here are ignored.
+        offered: Config from the service; knobs that are not known here are ignored, and of the engine those that the
+            service's version does not know have their defaults.
         space: The legal configs of this job.
 
     Raises:
         SpaceError: If a value is not allowed, or one that is free here is missing: then nothing of it is used.
     """
-    checked = {p.name: p.check(offered[p.name]) for p in space.parameters if p.name in offered}
+    known = with_later_knobs(offered) if {p.name for p in space.parameters} >= FIRST_KNOBS else offered
+    checked = {p.name: p.check(known[p.name]) for p in space.parameters if p.name in known}
     return space.validate({**checked, **space.fixed})
 
 

@@ -100,6 +100,13 @@ class ReportSender:
             self._say_once("spool", f"the spool {self._spool.folder} fails ({error.strerror or error})")
         else:
             self._breaker.succeeded()
+        tally = self._delivery.tally
+        if tally.held_back:
+            self._say_once(
+                "version",
+                f"results are kept in {self._spool.folder} for a service of another version: this one does not know "
+                f"what they have ({tally.reason})",
+            )
 
     def _deliver(self, own: Pending) -> None:
         self._delivery.deliver(own)

@@ -31,6 +31,9 @@ class Pending(Protocol):
     def delivered(self, count: int) -> None:
         """Take the first ones as delivered; raises OSError."""
 
+    def hold_back(self, count: int) -> None:
+        """Take the first ones as not to be delivered by this job; they stay for a later one; raises OSError."""
+
     def close(self) -> None:
         """Let go; what is left stays where it is."""
 
@@ -60,6 +63,10 @@ class MemoryQueue:
         """Forget the first ones."""
         for _ in range(min(count, len(self._payloads))):
             self._payloads.popleft()
+
+    def hold_back(self, count: int) -> None:
+        """Forget the first ones: there is no later job that would find them here."""
+        self.delivered(count)
 
     def close(self) -> None:
         """Keep what is there."""

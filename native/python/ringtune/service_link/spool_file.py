@@ -3,7 +3,7 @@
 
 A job appends to a file of its own and holds its lock while it lives; a file whose lock is free was left by a job that
 ended, and belongs to whoever takes the lock. A second delivery does no harm, so deliveries are not recorded: the
-file is emptied once all of it is delivered.
+file is emptied once all of it is delivered, but for payloads that are held back for a later job.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import fcntl
 import os
 import stat
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from .spool_format import frame, payloads
@@ -27,8 +28,9 @@ class SpoolFile:
         """Take over an open and locked file (see `claim`)."""
         self.path = path
         self._descriptor = descriptor
-        self._lock = threading.Lock()  # guards the file and _delivered, never held while something is sent
-        self._delivered = 0
+        self._lock = threading.Lock()  # guards the file and what follows, never held while something is sent
+        self._settled = 0
+        self._held_back: list[bytes] = []
 
     @classmethod
     def claim(cls, path: Path) -> "SpoolFile | None":
@@ -63,48 +65,96 @@ class SpoolFile:
                 data = b"\n" + data
             if size + len(data) > MAX_FILE_BYTES:
                 raise OSError(f"{self.path} holds {size} bytes that were not delivered; it takes no more")
-            if os.write(self._descriptor, data) != len(data):
+            try:
+                _write(self._descriptor, data)
+            except OSError:
                 os.ftruncate(self._descriptor, size)
-                raise OSError(f"the disk has no room for {len(data)} bytes")
+                raise
 
     def pending(self) -> list[bytes]:
-        """Return the undelivered payloads, the oldest first; damaged frames are left out.
+        """Return the payloads that this job has to deliver, the oldest first; damaged frames are left out.
 
         Raises:
             OSError: If the file cannot be read.
         """
         with self._lock:
-            return self._payloads()[self._delivered :]
+            return self._payloads()[self._settled :]
 
     def delivered(self, count: int) -> None:
-        """Take the first pending payloads as delivered; the file is emptied once all are.
+        """Take the first pending payloads as delivered; they leave the file once nothing is pending.
 
         Raises:
             OSError: If the file cannot be emptied; the payloads will be delivered again.
         """
         with self._lock:
-            self._delivered += count
-            if self._delivered >= len(self._payloads()):
-                os.ftruncate(self._descriptor, 0)
-                self._delivered = 0
+            self._settle(self._payloads(), count)
+
+    def hold_back(self, count: int) -> None:
+        """Leave the first pending payloads to a later job: they stay in the file, and are pending no more.
+
+        Raises:
+            OSError: If the file cannot be read or written; all of it stays as it is.
+        """
+        with self._lock:
+            found = self._payloads()
+            self._held_back += found[self._settled : self._settled + count]
+            self._settle(found, count)
 
     def close(self) -> None:
         """Let go of the file, and remove it if nothing is in it; idempotent, and never raises."""
         with self._lock:
             if self._descriptor < 0:
                 return
-            try:
-                if not os.fstat(self._descriptor).st_size:
-                    self.path.unlink(missing_ok=True)
-            except OSError:
-                pass  # an empty file does no harm
+            with contextlib.suppress(OSError):  # an empty file does no harm, nor do payloads that were delivered
+                self._leave()
             with contextlib.suppress(OSError):
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # children that were forked share the lock
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def _leave(self) -> None:
+        """Leave what a later job has to deliver; remove the file if that is nothing."""
+        found = self._payloads()
+        if not os.fstat(self._descriptor).st_size:
+            self.path.unlink(missing_ok=True)
+        elif len(self._held_back) < self._settled == len(found):
+            self._rewrite()
+
+    def _settle(self, found: Sequence[bytes], count: int) -> None:
+        self._settled += count
+        if self._settled < len(found):
+            return
+        if not self._held_back:
+            os.ftruncate(self._descriptor, 0)
+            self._settled = 0
+        elif len(found) > 2 * len(self._held_back):  # else there is little to gain
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        """Replace the file by one with what is held back alone, which has the lock before it has the name."""
+        beside = self.path.with_name(f".{self.path.name}.new")
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(beside, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _write(descriptor, b"".join(map(frame, self._held_back)))
+            beside.replace(self.path)
+        except BaseException:
+            os.close(descriptor)
+            beside.unlink(missing_ok=True)
+            raise
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._settled = len(self._held_back)
+
     def _payloads(self) -> list[bytes]:
         return payloads(os.pread(self._descriptor, MAX_FILE_BYTES, 0))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Write all bytes at once; raises OSError if there is no room for them."""
+    if os.write(descriptor, data) != len(data):
+        raise OSError(f"the disk has no room for {len(data)} bytes")
 
 
 def _regular_status(descriptor: int) -> os.stat_result:

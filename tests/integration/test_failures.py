@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import launched, launched_by, ranks, ringtune, run_job, started, wait_for_line
+from tests.integration.jobs import launched, launched_by, program, ranks, ringtune, run_job, started, wait_for_line
+from tests.waiting import wait_until
 
 
 def latenesses(text: str) -> list[float]:
@@ -29,6 +30,22 @@ def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
         (line,) = [line for line in finished.stdout.splitlines() if line.startswith(f"rank {rank} timed out")]
         assert "RINGTUNE_TIMEOUT_S" in line
         assert "'only_on_rank_0' waits for rank 1" in line, line
+
+
+def test_a_rank_that_is_busy_elsewhere_is_one_warning(tmp_path: Path) -> None:
+    """It names the rank, a tensor of the user's and the number of them, and nothing that the optimizer itself sends."""
+    go, said = tmp_path / "go", tmp_path / "out" / "rank.0" / "stderr"
+    command = ringtune("run", "-np", "2", "--output-filename", str(tmp_path / "out"))
+    with started([*command, *program("busy_elsewhere", str(go))], {"RINGTUNE_STALL_WARN_S": "0.5"}) as job:
+        wait_until(lambda: said.exists() and "for rank 1 " in said.read_text("utf-8"))
+        go.touch()
+        finished = job.wait()
+
+    assert 0 == finished.code, finished.text
+    (warning,) = [line for line in finished.stderr.splitlines() if "warning" in line]
+    assert "2 tensors, 'gradient." in warning, warning
+    assert "and others, wait for rank 1 (1 of 2 ranks have submitted them)" in warning, warning
+    assert "optimizer" not in warning, warning
 
 
 def test_a_killed_rank_is_noticed_long_before_the_limit(tmp_path: Path) -> None:

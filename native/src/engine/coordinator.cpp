@@ -2,6 +2,7 @@
 #include "engine/coordinator.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -20,15 +21,28 @@ constexpr size_t kKeptConfigHashes = 1024;
 // The end of the one after it therefore lies ahead of every rank, with a collective in between.
 constexpr uint64_t kStepsUntilTold = 2;
 
-// An entry that no rank is missing from, and that is still there, waits for the rest of its group.
-std::string describe_wait(const LedgerEntry& entry, const std::vector<int>& missing) {
-  const std::string tensor = "tensor '" + entry.name + "' waits for ";
+// Opening of the names of tensors that ringtune itself submits; nobody who reads a message knows them.
+constexpr std::string_view kOwnName = "ringtune.";
+
+bool is_own(const LedgerEntry* entry) { return entry->name.starts_with(kOwnName); }
+
+// Entries that wait for the same ranks, the first of which has waited longest. Those that no rank is missing from, and
+// that are still there, wait for the rest of their group.
+std::string describe_wait(const std::vector<LedgerEntry*>& entries, const std::vector<int>& missing) {
+  const auto named = std::ranges::find_if_not(entries, is_own);
+  const LedgerEntry& entry = named == entries.end() ? *entries.front() : **named;
+  const auto count = entries.size() - static_cast<size_t>(std::ranges::count_if(entries, is_own));
+  std::string what = is_own(&entry) ? "the step of an optimizer" : "tensor '" + entry.name + "'";
   if (missing.empty()) {
-    return tensor + "the other tensors of group '" + entry.signature().group + "', which has " +
+    return what + " waits for the other tensors of group '" + entry.signature().group + "', which has " +
            std::to_string(entry.signature().group_size);
   }
-  return tensor + format_ranks(missing) + " (" + std::to_string(entry.submitted) + " of " +
-         std::to_string(entry.has_submitted.size()) + " ranks have submitted it)";
+  if (count > 1) {
+    what = std::to_string(count) + " tensors, '" + entry.name + "' and others,";
+  }
+  return what + (count > 1 ? " wait for " : " waits for ") + format_ranks(missing) + " (" +
+         std::to_string(entry.submitted) + " of " + std::to_string(entry.has_submitted.size()) +
+         " ranks have submitted " + (count > 1 ? "them)" : "it)");
 }
 
 }  // namespace
@@ -317,23 +331,30 @@ bool Coordinator::publish() {
 }
 
 void Coordinator::watch_stalls(int64_t now_ns) {
-  for (LedgerEntry* waiting : ledger_.waiting()) {
-    LedgerEntry& entry = *waiting;
-    const int64_t age_ns = now_ns - entry.first_ns;
-    if (age_ns < std::min(limits_.stall_warn_ns, limits_.timeout_ns)) {
-      continue;
-    }
-    const std::vector<int> missing = ledger_.missing_ranks(entry);
-    const std::string what = describe_wait(entry, missing) + " since " + format_seconds(age_ns);
+  for (const LedgerEntry* entry : ledger_.waiting()) {
+    const int64_t age_ns = now_ns - entry->first_ns;
     if (age_ns >= limits_.timeout_ns) {
-      fail_overdue(missing, what);
+      const std::vector<int> missing = ledger_.missing_ranks(*entry);
+      fail_overdue(missing, describe_wait(ledger_.waiting_like(*entry), missing) + " since " + format_seconds(age_ns));
       return;
     }
-    if (!entry.is_warned) {
-      entry.is_warned = true;
-      log_.write(LogLevel::kWarning,
-                 what + "; the job ends at RINGTUNE_TIMEOUT_S = " + format_seconds(limits_.timeout_ns));
+    if (age_ns >= limits_.stall_warn_ns && !entry->is_warned) {
+      warn_of_stall(*entry, age_ns);
     }
+  }
+}
+
+// One warning for all that waits for the same ranks, and for what follows while some of that still waits.
+void Coordinator::warn_of_stall(const LedgerEntry& overdue, int64_t age_ns) {
+  const std::vector<LedgerEntry*> alike = ledger_.waiting_like(overdue);
+  const bool is_known = std::ranges::any_of(alike, &LedgerEntry::is_warned);
+  for (LedgerEntry* entry : alike) {
+    entry->is_warned = true;
+  }
+  if (!is_known) {
+    log_.write(LogLevel::kWarning, describe_wait(alike, ledger_.missing_ranks(overdue)) + " since " +
+                                       format_seconds(age_ns) +
+                                       "; the job ends at RINGTUNE_TIMEOUT_S = " + format_seconds(limits_.timeout_ns));
   }
 }
 

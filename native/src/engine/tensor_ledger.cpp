@@ -2,6 +2,7 @@
 #include "engine/tensor_ledger.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
 
@@ -211,6 +212,17 @@ std::vector<int> TensorLedger::missing_ranks(const LedgerEntry& entry) const {
   std::vector<int> missing = entry.ranks_without();
   std::erase_if(missing, [this](int rank) { return has_joined_[static_cast<size_t>(rank)]; });
   return missing;
+}
+
+std::vector<LedgerEntry*> TensorLedger::waiting_like(const LedgerEntry& entry) const {
+  const std::vector<int> missing = missing_ranks(entry);
+  const auto is_like = [&](const LedgerEntry* other) {
+    const bool has_same_group = !missing.empty() || other->signature().group == entry.signature().group;
+    return has_same_group && missing_ranks(*other) == missing;
+  };
+  std::vector<LedgerEntry*> alike;
+  std::ranges::copy_if(waiting_, std::back_inserter(alike), is_like);
+  return alike;
 }
 
 void TensorLedger::complete_if_nobody_is_missing(LedgerEntry& entry) {

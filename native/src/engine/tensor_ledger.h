@@ -79,6 +79,9 @@ class TensorLedger {
   std::vector<ArenaOffset> places(const LedgerEntry& entry) const;
   // The ranks that an entry waits for: joined ones are not waited for.
   std::vector<int> missing_ranks(const LedgerEntry& entry) const;
+  // Those that wait for the same ranks as a waiting entry, or, where no rank is missing, for the rest of the same
+  // group; itself included, in the order in which they were begun.
+  std::vector<LedgerEntry*> waiting_like(const LedgerEntry& entry) const;
 
  private:
   struct Group {

@@ -74,6 +74,20 @@ TEST_F(TensorLedgerTest, AnIdIsRefusedWhileItIsPendingAndWhereItMeansNothing) {
   EXPECT_FALSE(add_cached(0, newer));
 }
 
+TEST_F(TensorLedgerTest, TensorsThatWaitForTheSameRanksAreAlike) {
+  ASSERT_TRUE(add(0, "a", shaped(1)));
+  ASSERT_TRUE(add(2, "b", shaped(2)));
+  ASSERT_TRUE(add(0, "c", shaped(3)));
+  ASSERT_TRUE(add(2, "a", shaped(1)));
+  ASSERT_TRUE(add(2, "c", shaped(3)));
+
+  const std::vector<LedgerEntry*> alike = ledger_.waiting_like(*ledger_.waiting().front());
+
+  ASSERT_EQ(2u, alike.size());
+  EXPECT_EQ("a", alike[0]->name);
+  EXPECT_EQ("c", alike[1]->name);
+}
+
 TEST_F(TensorLedgerTest, RanksMayAskTogether) {
   const CacheId id = learn("x", shaped(4), 128);
   const std::vector<int> host{1, 2};

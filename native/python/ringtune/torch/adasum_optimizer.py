@@ -17,7 +17,7 @@ from .allreduce import allreduce
 from .buffers import buffer_of, check_tensor
 from .compression import CompressorClass
 from .parameter_names import NamedParameter, positional_names
-from .same_parameters import check_same_parameters, difference_of_parameters
+from .same_parameters import OPTIMIZER, check_same_parameters, difference_of_parameters
 from .step_ends import mark_optimizer_step, note_gradient
 from .step_notes import StepNote, StepNotes
 from .untraced import untraced
@@ -38,7 +38,6 @@ class AdasumMixin(WrappedOptimizer):
     _compression: CompressorClass
     _process_set: ProcessSet
     _known_world: World | None
-    _note_name: str
     _has_news: bool  # true if parameters changed since the ranks compared them
     _opt_called: bool  # torch's: schedulers look whether there was a step
 
@@ -52,7 +51,6 @@ class AdasumMixin(WrappedOptimizer):
         self._has_news = True
         self._known_world = None
         self._name_parameters(named_parameters)
-        self._note_name = f"optimizer.{next(iter(self._names.values()))}"
 
     def synchronize(self) -> None:
         """Do nothing: gradients are not combined."""
@@ -101,7 +99,7 @@ class AdasumMixin(WrappedOptimizer):
         dense = self._gradient_values()
         is_finite = all(bool(gradient.isfinite().all()) for gradient in dense)
         overflow = torch.tensor([0 if is_finite else 1], dtype=torch.int32, device="cpu")
-        name = f"{self._note_name}.overflow"
+        name = f"{OPTIMIZER}.overflow"
         if allreduce(overflow, name=name, op=Max, process_set=self._process_set).item() and is_finite:
             for gradient in dense:
                 gradient.fill_(float("inf"))  # the step is skipped, and nothing of it used
@@ -141,16 +139,16 @@ class AdasumMixin(WrappedOptimizer):
     def _absent_everywhere(self, world: World, parameters: Sequence[torch.nn.Parameter]) -> frozenset[int]:
         """Return the indices of the parameters that no rank had a gradient for."""
         absent = tuple(index for index, parameter in enumerate(parameters) if parameter.grad is None)
-        notes = StepNotes(f"{self._note_name}.note", len(parameters), Reduction(Sum))
-        labels = [self._labels[parameter] for parameter in parameters]
+        notes = StepNotes(f"{OPTIMIZER}.note", len(parameters), Reduction(Sum))
+        named = [(self._labels[parameter], parameter) for parameter in parameters]
         handle, table = notes.start(world, StepNote(has_news=self._has_news, absent=absent))
         try:
             handle.wait()
         except MismatchError:  # the numbers of parameters differ
-            raise difference_of_parameters(self._process_set, self._note_name, labels) from None
+            raise difference_of_parameters(self._process_set, named) from None
         said = notes.read(table)
         if said.has_news:
-            check_same_parameters(world, self._process_set, self._note_name, labels)
+            check_same_parameters(world, self._process_set, named)
             self._has_news = False
         return frozenset(said.absent)
 

@@ -15,19 +15,21 @@ from typing import Any
 
 import torch
 
-from ringtune.errors import ConfigError, MismatchError, RingtuneError
+from ringtune.errors import ConfigError, RingtuneError
 from ringtune.gradient_set import GradientSet
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import NO_GROUP, world_of
 from ringtune.world import World
 
-from .gradient_entries import GradientEntry, changed_in_flight
+from .gradient_entries import GradientEntry
 from .gradient_transport import GradientPlan, GradientTransport
 from .parameter_names import NamedParameter, positional_names
 from .registered_gradients import GradientHome, has_use, lay_out
-from .same_parameters import check_same_parameters, difference_of_parameters
+from .same_parameters import OPTIMIZER
+from .step_agreement import StepAgreement, moved_outside_of_steps
 from .step_ends import note_gradient
-from .step_notes import StepNote, StepNotes
+from .step_notes import StepNote
+from .weight_watch import WeightWatch
 
 ParameterGroups = Sequence[dict[str, Any]]
 
@@ -51,15 +53,14 @@ class GradientReducer:
         self._in_flight: list[GradientEntry] = []
         self._world: World | None = None
         self._lock = threading.Lock()  # guards the entry into a world
-        self._has_news = True
+        self._agreement = StepAgreement(plan.process_set, plan.reduction)
+        self._watch = WeightWatch()
         self._told_names: list[str] = []  # what the world's gradient set has of this optimizer
         self.is_combined = False
         """Whether the gradients that there are were combined; until the next backward pass."""
         for name, parameter in named_parameters:
             if id(parameter) not in self._entries:  # torch allows a parameter twice in a group
                 self._add(name, parameter)
-        self._name = f"optimizer.{next(iter(self._entries.values())).name}"  # as unique as that
-        self._notes = StepNotes(f"{self._name}.note", len(self._entries), plan.reduction)
 
     @property
     def entries(self) -> Collection[GradientEntry]:
@@ -70,6 +71,11 @@ class GradientReducer:
     def is_in_flight(self) -> bool:
         """True if gradients were submitted, in the world that there is, and not yet waited for."""
         return bool(self._in_flight) and self._process_set.included() is True and self._process_set.world is self._world
+
+    @property
+    def is_pending(self) -> bool:
+        """True if backward passes have left gradients that are not combined."""
+        return self._watch.is_on
 
     @property
     def passes_per_step(self) -> int:
@@ -84,9 +90,28 @@ class GradientReducer:
     def restart(self) -> None:
         """Forget the backward passes that were accumulated; nothing may be in flight."""
         self.is_combined = False
+        self._watch.end()
         for entry in self._entries.values():
             entry.handle = entry.gradient = None
             entry.passes = 0
+
+    def throw_away(self, param_groups: ParameterGroups) -> None:
+        """Throw gradients away: those in flight on all ranks alike, those that are accumulated on this rank alone.
+
+        Raises:
+            ConfigError: If weights were changed by these gradients before they were combined, or other ranks step with
+                them. Where nothing is in flight the ranks have not spoken, and a first change of weights is told later.
+            EngineError: If the world is lost.
+        """
+        moved = self._watch.has_moved()
+        if self.is_in_flight:
+            self._agreement.has_moved |= moved
+            self.synchronize(param_groups, is_discarding=True)
+        elif moved:
+            if self._agreement.has_moved:
+                raise moved_outside_of_steps("have been changed so again and again")
+            self._agreement.has_moved = True
+        self.restart()
 
     def adopt(self, param_groups: ParameterGroups) -> None:
         """Follow the optimizer's parameters: take in new ones, let go of old ones, hook those that are trained by now.
@@ -125,13 +150,17 @@ class GradientReducer:
         gradient = parameter.grad
         if entry.handle is not None:
             raise self._computed_again(entry)
+        if not self._watch.is_on:
+            self._watch.begin([other.parameter for other in self._entries.values() if not other.others])
         if gradient is not entry.gradient:  # the first pass, or what there was was thrown away
             entry.gradient, entry.passes = gradient, 0
         entry.passes += 1
         if entry.passes >= self._passes_per_step and not (entry.others and _is_shared(entry)):
             self._submit(world, entry)
 
-    def synchronize(self, param_groups: ParameterGroups, *, is_discarding: bool = False) -> None:
+    def synchronize(
+        self, param_groups: ParameterGroups, *, is_discarding: bool = False, is_early: bool = False
+    ) -> None:
         """Submit gradients that the backward pass did not reach, and wait until all are combined.
 
         A parameter without a gradient counts as zeros where other ranks have one; one that no rank has a gradient for
@@ -140,10 +169,11 @@ class GradientReducer:
         Args:
             param_groups: The optimizer's.
             is_discarding: Whether the gradients are to be thrown away, on all ranks.
+            is_early: Whether a closure is called next, on all ranks.
 
         Raises:
-            ConfigError: If a rank changed gradients in flight, ranks have different parameters, or some throw away
-                what others step with; raised on every rank.
+            ConfigError: If a rank changed gradients in flight or used them on its own, ranks have different
+                parameters, or some throw away what others step with; raised on every rank.
             EngineError: If a gradient differs between ranks or the world is lost; the first error, after all other
                 gradients were waited for.
         """
@@ -152,49 +182,19 @@ class GradientReducer:
             return
         self.adopt(param_groups)
         entries = list(self._entries.values())
-        said = self._exchange(world, entries, is_discarding=is_discarding)
-        submitted = self._finish(world, entries, said)
-        if said.changed and not said.discards:
-            raise changed_in_flight(entries[said.changed[0]])
-        if not said.is_unanimous:
-            raise ConfigError(
-                "some ranks threw gradients away by zero_grad() or load_state_dict() that others step with; call "
-                "zero_grad() and step() on all ranks alike"
-            )
-        if said.has_news:
-            self._lay_out(world, entries, submitted)
-        self.is_combined = not is_discarding
-
-    def _exchange(self, world: World, entries: Sequence[GradientEntry], *, is_discarding: bool) -> StepNote:
-        """Tell this rank's note and return what all say; parameters that differ are an error on every rank."""
-        names = [entry.name.removeprefix("gradient.") for entry in entries]
-        handle, table = self._notes.start(world, self._note(entries, is_discarding=is_discarding))
         try:
-            handle.wait()
-            said = self._notes.read(table)
-            if said.has_news:
-                check_same_parameters(world, self._process_set, self._name, names)
-        except MismatchError:  # the numbers of parameters differ
-            self._abandon()
-            raise difference_of_parameters(self._process_set, self._name, names) from None
+            said = self._agreement.reach(world, entries, is_discarding=is_discarding, is_early=is_early)
         except ConfigError:
             self._abandon()
             raise
         except RingtuneError:
             self._wait()
             raise
-        return said
-
-    def _note(self, entries: Sequence[GradientEntry], *, is_discarding: bool) -> StepNote:
-        """Return what this rank has to say."""
-        absent, changed = [], []
-        for index, entry in enumerate(entries):
-            gradient = entry.parameter.grad
-            if gradient is None:
-                absent.append(index)
-            if entry.handle is not None and entry.differs_from(gradient):
-                changed.append(index)
-        return StepNote(discards=is_discarding, has_news=self._has_news, absent=tuple(absent), changed=tuple(changed))
+        submitted = self._finish(world, entries, said)
+        self._agreement.check(world, entries, said)
+        if said.has_news:
+            self._lay_out(world, entries, submitted)
+        self.is_combined = not is_discarding
 
     def _finish(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> Sequence[GradientEntry]:
         """Submit what other ranks have, and wait for all; return what was submitted, in its order."""
@@ -242,7 +242,8 @@ class GradientReducer:
         if entry.parameter.grad is not entry.gradient:
             return ConfigError(
                 f"the gradient of {entry.label} was thrown away while it was being combined, as by model.zero_grad(), "
-                "and computed again; call zero_grad() of this optimizer instead, on all ranks"
+                "and computed again; call zero_grad() of this optimizer instead, on all ranks, and synchronize() "
+                "before gradients are used otherwise than by step()"
             )
         entry.version = -1  # synchronize() is to say so on all ranks
         return ConfigError(
@@ -269,8 +270,7 @@ class GradientReducer:
             elif id(parameter) not in self._entries:
                 self._add(name, parameter)
         self._let_go(list(old.values()))
-        self._has_news = True
-        self._notes = StepNotes(f"{self._name}.note", len(self._entries), self._plan.reduction)
+        self._agreement.has_news = True
 
     def _let_go(self, entries: Sequence[GradientEntry]) -> None:
         """Forget parameters that the optimizer has no more."""
@@ -293,7 +293,7 @@ class GradientReducer:
                 other.share(entry.parameter, self)
             untyped: Any = entry.parameter  # torch leaves the method without annotations
             entry.hook = untyped.register_post_accumulate_grad_hook(_Hook(self))
-            self._has_news = True
+            self._agreement.has_news = True
         if trained:
             self._unhooked = [entry for entry in self._unhooked if entry.hook is None]
             if self._world is not None:
@@ -315,7 +315,7 @@ class GradientReducer:
         with self._lock:
             if world is not self._world:
                 self._abandon()  # what is of a world that is no more
-                self._has_news = True
+                self._agreement.has_news = True
                 for entry in self._entries.values():
                     entry.home = None
                 self._told_names = []
@@ -341,9 +341,9 @@ class GradientReducer:
         homes: Mapping[int, GradientHome] | None = {}
         if self._transport.is_plain and self._process_set is global_process_set and has_use(world):
             homeless = _places([entry for entry in submitted if entry.needs_home], entries)
-            homes = lay_out(world, self._name, [entry.parameter for entry in entries], homeless)
+            homes = lay_out(world, OPTIMIZER, [entry.parameter for entry in entries], homeless)
         if homes is not None:
-            self._has_news = False
+            self._agreement.has_news = False
             for index, home in homes.items():
                 entries[index].home = home
 
@@ -351,7 +351,7 @@ class GradientReducer:
         parameter, gradient = entry.parameter, None
         entry.gradient = None  # a home must have no other owner
         if entry.home is not None and not entry.home.fits(parameter):
-            entry.home, self._has_news = None, True
+            entry.home, self._agreement.has_news = None, True
             self._tell(world, [entry])
         if entry.home is not None and not entry.is_sparse:
             gradient = entry.home.take_in(parameter)

@@ -2,6 +2,7 @@
 """`ringtune doctor` on machines that are made here: with a service, full and damaged caches, GPUs, wrong settings."""
 
 import json
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing else run here, as far as the report can tell."""
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 0.2, 0.3))
+
+
 def value(report: DoctorReport, name: str) -> str:
     """Return the one finding of a name."""
     (found,) = [text for section in report.sections for title, text in section.findings if title == name]
@@ -51,6 +58,21 @@ def test_a_machine_without_anything_has_no_problem(environ: dict[str, str]) -> N
     assert "not made yet, can be written" in value(report, "cache folder")
     assert "none: a job runs by the defaults" == value(report, "variables")
     assert not Path(environ["XDG_CACHE_HOME"]).exists()
+
+
+@pytest.mark.parametrize(("load", "is_busy"), [(3.9, False), (4.1, True)])
+def test_a_busy_machine_is_a_problem(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, load: float, is_busy: bool
+) -> None:
+    """More processes than cores want to run: the load and the cores are named, for noise decides verdicts."""
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 2.0, 1.0))
+    monkeypatch.setattr(machine, "machine_facts", lambda: {"cores": 4, "numa_nodes": 1, "cpu_model": "x"})
+
+    report = doctor.examine(environ)
+
+    assert f"{load} / 2.0 / 1.0 over 1 / 5 / 15 minutes" == value(report, "load")
+    assert is_busy == (f"the machine is busy: {load} processes want to run, on 4 cores" in problems(report))
+    assert is_busy == ("no problem was found" not in report.lines())
 
 
 @pytest.fixture

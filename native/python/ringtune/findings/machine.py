@@ -36,10 +36,26 @@ def examine_machine() -> DoctorSection:
             ("python", f"{platform.python_version()} on {platform.platform()}"),
             ("cpu", str(facts["cpu_model"])),
             ("cores", cores),
+            ("load", " / ".join(f"{load:.1f}" for load in os.getloadavg()) + " over 1 / 5 / 15 minutes"),
             (SHARED_MEMORY_FOLDER, _shared_memory()),
             ("networks", ", ".join(own_networks()) or "none but loopback"),
         ),
+        _load_problems(os.getloadavg()[0], int(facts["cores"])),
     )
+
+
+def _load_problems(load: float, cores: int) -> tuple[FoundProblem, ...]:
+    """Return that the machine is busy, if more processes want to run than it has cores; noise decides verdicts.
+
+    Args:
+        load: Processes that run or want to, over the last minute, of the whole machine.
+        cores: Cores of the whole machine.
+    """
+    if load <= cores:
+        return ()
+    what = f"the machine is busy: {load:.1f} processes want to run, on {cores} core{'s' * (cores > 1)}"
+    remedy = "measure, compare and tune when it is quiet: steps scatter now, and small gains cannot be shown."
+    return (FoundProblem(what, remedy),)
 
 
 def examine_engine() -> DoctorSection:

@@ -124,7 +124,7 @@ def _bound(entry: KnobEntry, command: Sequence[str], file: BoundFile | None) -> 
     if passing.is_switch:
         return BoundKnob(entry, _switched(entry, command))
     if passing.flag is not None:
-        slot = flag_slot(command, passing.flag)
+        slot = flag_slot(command, passing.flag, entry.name)
         if slot is None:
             check_appending(command, passing.flag.replace(FORM, ""))
         return BoundKnob(entry, _known(entry, slot.text if slot else None), slot)

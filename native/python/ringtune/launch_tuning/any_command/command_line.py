@@ -36,20 +36,23 @@ class Slot:
         return (*command[self.index : self.index + self.count - 1], f"{self.prefix}{text}{self.suffix}")
 
 
-def flag_slot(command: Sequence[str], flag: str) -> Slot | None:
+def flag_slot(command: Sequence[str], flag: str, knob: str) -> Slot | None:
     """Return the place of a flag's value, None where the command does not have the flag.
 
     Args:
         command: Program and arguments.
         flag: `--flag`, or a form with `{}` for the value.
+        knob: Name of the knob, for the advice.
 
     Raises:
         ConfigError: If it is there more than once, or ends the command.
     """
     found = [slot for index in range(1, len(command)) if (slot := _slot_at(command, index, flag))]
     if len(found) > 1:
+        matched = ", ".join(" ".join(command[slot.index : slot.index + slot.count]) for slot in found)
         raise ConfigError(
-            f"the command has {_flag_name(flag)} {len(found)} times; put a placeholder where the value belongs"
+            f"{flag} matches the command {len(found)} times: {matched}; write @{knob}@ where the value belongs in the "
+            f"command, and in the knob file pass: {{placeholder: '@{knob}@'}}, with a default"
         )
     return found[0] if found else None
 

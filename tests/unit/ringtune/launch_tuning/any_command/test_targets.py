@@ -180,7 +180,16 @@ def test_a_winner_in_the_users_folder_is_another_file(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("command", "knob", "said"),
     [
-        ("run --bucket 1 --bucket 2", FLAG, "knob bucket: the command has --bucket 2 times; put a placeholder"),
+        (
+            "run --bucket 1 --bucket=2",
+            FLAG,
+            "knob bucket: --bucket matches the command 2 times: --bucket 1, --bucket=2; write @bucket@ where",
+        ),
+        (
+            "xz -k -c -f",
+            "{name: level, type: int, low: 1, high: 9, pass: {flag: '-{}'}}",
+            "-{} matches the command 3 times: -k, -c, -f; write @level@ .* pass: {placeholder: '@level@'}, with a",
+        ),
         ("run --bucket", FLAG, "ends with --bucket, without a value"),
         ("bash -lc 'run x'", FLAG, "--bucket at the end of bash -lc would not reach the program inside"),
         ("run", IN_JSON, "the command names no file after --conf or -c; each launch reads a copy in its place"),

@@ -20,8 +20,48 @@ from ringtune.tuner.space.parameters import default_config
 from tests.integration.jobs import REPOSITORY, ringtune, run_job
 from tests.mpi.launching import BIN, BY_MPI, mpirun, put_aside, rank_command
 
-OTHER_MPIS = [folder for folder in sorted(REPOSITORY.glob(".venv-*mpi*")) if folder != BIN.parent]
+PLUGINS = "lib/*/site-packages/ringtune/mpi/*.so"
+
+
+def other_mpis(repository: Path, own: Path) -> list[Path]:
+    """Return the environments of a repository that have another MPI than ours: launcher, compiler and built plugin.
+
+    Intel's MPI, which `make setup-impi` installs for benchmarks, has no plugin.
+    """
+
+    def vendors(folder: Path) -> set[str]:
+        return {path.stem.rpartition("-")[0] for path in folder.glob(PLUGINS)}
+
+    return [
+        folder
+        for folder in sorted(repository.glob(".venv-*"))
+        if all((folder / "bin" / tool).is_file() for tool in ("mpirun", "mpicxx")) and vendors(folder) - vendors(own)
+    ]
+
+
+OTHER_MPIS = other_mpis(REPOSITORY, BIN.parent)
 needs_another_mpi = pytest.mark.skipif(not OTHER_MPIS, reason="no environment of another MPI; `make setup-mpi` has two")
+
+
+def test_other_environments_are_known_by_what_they_hold(tmp_path: Path) -> None:
+    """A name is not enough: an environment without launcher, compiler or plugin, or of our own MPI, is none."""
+    tools, mpich, open_mpi = ("mpirun", "mpicxx"), "mpich-5.0.2", "open-mpi-5.0.11"
+    made = {
+        "mpich": (tools, mpich),
+        "impi": (tools, None),
+        "mpich-older": (tools, "mpich-4.3.1"),
+        "openmpi-half": (("mpirun",), open_mpi),
+        "zmpi": (tools, open_mpi),
+    }
+    for name, (programs, plugin) in made.items():
+        folder = tmp_path / f".venv-{name}"
+        files = [folder / "bin" / program for program in programs]
+        files += [folder / "lib/python3/site-packages/ringtune/mpi" / f"{plugin}.so"] if plugin else []
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+
+    assert [tmp_path / ".venv-zmpi"] == other_mpis(tmp_path, tmp_path / ".venv-mpich")
 
 
 @pytest.fixture(name="mpi")
@@ -52,7 +92,7 @@ def test_a_missing_plugin_is_named_with_the_command_that_builds_it() -> None:
 @needs_another_mpi
 def test_another_mpis_plugin_is_refused(aside: Path) -> None:
     """A file under the right name does not get a wrong library past the check; it would crash."""
-    foreign = next(path for path in OTHER_MPIS[0].glob("lib/*/site-packages/ringtune/mpi/*.so"))
+    foreign = next(path for path in OTHER_MPIS[0].glob(PLUGINS))
     aside.write_bytes(foreign.read_bytes())
 
     finished = mpirun(2, "places", environ=BY_MPI)

@@ -3,7 +3,8 @@
 
 import pytest
 
-from tests.mpi.launching import BY_MPI, mpirun
+from tests.integration.jobs import run_job
+from tests.mpi.launching import BIN, BY_MPI, OPEN_MPI, mpirun, rank_command
 
 
 @pytest.mark.parametrize("arguments", [(), ("own-mpi",)], ids=["", "own-mpi"])
@@ -18,12 +19,27 @@ def test_a_stopped_rank_ends_the_job_after_the_limit(arguments: tuple[str, ...])
 
 
 def test_a_rank_that_raises_ends_the_job() -> None:
-    """The others learn that it has left, and its own error is in the output."""
+    """Its own error is in the output, whether mpirun or a survivor is first to notice."""
     finished = mpirun(3, "lost", "raises", environ=BY_MPI)
 
     assert 0 != finished.code, finished.text
     assert "ValueError: this rank has a bug" in finished.stderr, finished.text
-    assert "PeerLostError: rank 1 " in finished.stdout, finished.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("error",), 1), (("exit",), 3), (("raise",), 4), (("error", "own-mpi"), 1), (("-m", "exit"), 3)],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_rank_that_fails_ends_the_job_while_another_is_busy(arguments: tuple[str, ...], code: int) -> None:
+    """MPI is not finalised there, which would wait for the other rank; `python -m mpi4py` aborts the job as ever."""
+    python, program, *given = rank_command("failing", *(word for word in arguments if word != "-m"))
+    runner = ["-m", "mpi4py"] if "-m" in arguments else []
+
+    finished = run_job([str(BIN / "mpirun"), "-n", "2", python, *runner, program, *given], OPEN_MPI)
+
+    assert code == finished.code, finished.text
+    assert ("ValueError: a sample that cannot be read" in finished.stderr) == ("error" in arguments), finished.text
 
 
 @pytest.mark.parametrize("transport", ["mpi", "tcp", "shm"])

@@ -54,6 +54,9 @@ def engine_facts() -> dict[str, int]:
 def tell_exit_code(fd: int, words: Sequence[bytes]) -> None:
     """Hand a socket over, on which the end of this process sends the word of its exit code, unless that is empty."""
 
+def call_after_success(address: int) -> None:
+    """Call a C function without arguments at the end of this process, if its exit code is 0; a forked child does not."""
+
 class Window:
     """Consecutive steps measured under one config.
 

@@ -6,6 +6,8 @@ The plugin is a small shared library, compiled once with the compiler wrapper of
 """
 
 import atexit
+import contextlib
+import ctypes
 import functools
 import importlib
 import os
@@ -14,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from ringtune import _engine
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 
 from .mpi_plugin import installed_plugin, library_name
@@ -23,7 +26,10 @@ ABANDONED_NAME = "ringtune: abandoned"
 
 
 class MpiRuntime:
-    """This process's MPI: loaded through mpi4py, finalised at exit unless that could wait for ever.
+    """This process's MPI: loaded through mpi4py, finalised at the end of a process that succeeded.
+
+    MPI_Finalize waits for all ranks. A rank that failed leaves MPI as it is, and the launcher ends the job; so does
+    a rank that left transfers pending.
 
     Attributes:
         mpi: The module `mpi4py.MPI`.
@@ -59,7 +65,7 @@ class MpiRuntime:
         return int(communicator.py2f())
 
     def _end(self) -> None:
-        """Finalise MPI, or leave it as it is where transfers were abandoned: then MPI_Finalize would wait for them."""
+        """See to the end of MPI, at the end of the interpreter; the exit code is known after it."""
         if os.getpid() != self._pid or not self.mpi.Is_initialized() or self.mpi.Is_finalized():
             return
         if any(communicator.Get_name() == ABANDONED_NAME for communicator in self._communicators):
@@ -68,7 +74,22 @@ class MpiRuntime:
                 sys.stderr.flush()
                 self.mpi.COMM_WORLD.Abort(1)
         elif self._finalizes:
+            self._finalize_after_success()
+        elif getattr(sys, "last_value", None) is not None:  # an error that nobody caught ends this process
+            self._let_mpi4py_abort()
+
+    def _finalize_after_success(self) -> None:
+        try:
+            function = ctypes.CDLL(self.mpi.__file__).MPI_Finalize
+        except (OSError, AttributeError):  # an mpi4py that hides its MPI
             self.mpi.Finalize()
+            return
+        _engine.call_after_success(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+    def _let_mpi4py_abort(self) -> None:
+        """Have mpi4py abort the job where it would finalise MPI: as `python -m mpi4py` does after an error."""
+        with contextlib.suppress(AttributeError):  # mpi4py before 4
+            self.mpi._set_abort_status(1)  # noqa: SLF001  (there is no public name)
 
 
 @functools.cache  # MPI exists once per process

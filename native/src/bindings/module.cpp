@@ -15,6 +15,7 @@
 #include "bindings/config_binding.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
+#include "bindings/exit_call.h"
 #include "bindings/lap_times_binding.h"
 #include "bindings/last_word.h"
 #include "bindings/links_factories.h"
@@ -280,6 +281,10 @@ NB_MODULE(_engine, module) {
   module.def("create_segment", &ringtune::create_segment, "local_size"_a);
   module.def("engine_facts", &ringtune::engine_facts);
   module.def("tell_exit_code", &ringtune::tell_exit_code, "fd"_a, "words"_a);
+  module.def(
+      "call_after_success",
+      [](uintptr_t address) { ringtune::call_after_success(reinterpret_cast<ringtune::CFunction>(address)); },
+      "address"_a);
   module.def("allreduce_algorithms", [] {
     std::vector<std::string> names;
     for (const std::string_view name : ringtune::configurable_allreduce_algorithms()) {

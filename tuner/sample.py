@@ -4,7 +4,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 
@@ -154,6 +154,23 @@ class Sample:
     def log_variance(self) -> float:
         """Variance of ln(typical step time) that the scatter of this sample's steps explains."""
         return self.step_variance / max(self.steps, 1)
+
+    def scaled(self, factor: float, variance: float = 0.0) -> "Sample":
+        """Return the sample with all times multiplied by a factor, and more variance of ln(typical step time).
+
+        Args:
+            factor: The factor, above zero.
+            variance: Further variance, from the uncertainty of the factor.
+        """
+        times = self.step_times
+        scaled = StepTimes(times.median * factor, times.mad * factor, times.mean * factor)
+        sample = replace(self, step_times=scaled, score_bytes_per_s=self.score_bytes_per_s / factor)
+        if variance <= 0.0:
+            return sample
+        typical_ms = sample.typical_ms
+        mad = math.sqrt((self.log_variance + variance) * max(self.steps, 1) / TYPICAL_VARIANCE) / MAD_TO_STD
+        score = sample.score_bytes_per_s * scaled.mean / typical_ms  # the bytes per step stay
+        return replace(sample, step_times=StepTimes(typical_ms, mad * typical_ms, typical_ms), score_bytes_per_s=score)
 
     @classmethod
     def from_window(cls, window: Window, *, trial_id: int, config: Config, phase: Phase) -> "Sample":

@@ -23,16 +23,18 @@ Point = tuple[int, TriedSample]
 
 
 def convergence_figure(run: RunReview, analysis: Analysis) -> Figure:
-    """Return the figure of a run's windows in their order."""
+    """Return the figure of a run's windows in their order, with the drift of its machine removed."""
+    run = analysis.levelled.run
     points = [(number, sample) for number, sample in enumerate(run.tried, start=1) if sample.log_time is not None]
     unit = "step time, ms" if run.has_step_times else "score, MB/s"
     band = _band(run, len(run.tried))
     traces = [*band, *_windows(run, points), _best_so_far(run, analysis, points)]
     about_band = f" The band is where {CI_LEVEL:.0%} of the baseline's windows lie.".replace("%", " %") if band else ""
+    about_drift = f" {words.LEVELLED}" if analysis.drift_removed else ""
     return Figure(
         "convergence",
         "Convergence",
-        f"{words.convergence(run, analysis)}.{about_band} The line is the lowest median so far, "
+        f"{words.convergence(run, analysis)}.{about_band}{about_drift} The line is the lowest median so far, "
         f"lowered by chance and drift, too: the paired test decides. Valid windows: {len(points)} of {len(run.tried)}.",
         _table(run),
         described(

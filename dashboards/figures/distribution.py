@@ -6,7 +6,7 @@ from statistics import median, quantiles
 
 import plotly.graph_objects as go
 
-from ringtune.tuner.review import Analysis, RunReview
+from ringtune.tuner.review import Analysis, RunReview, words
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.config import Config
 
@@ -15,6 +15,7 @@ from .figure import BLUE, ORANGE, Figure, FigureTable, described, thinned
 
 def distribution_figure(run: RunReview, analysis: Analysis) -> Figure | None:
     """Return the windows' medians of both configs, or None where there are not two with step times."""
+    run = analysis.levelled.run
     rival = rival_of(run, analysis)
     if run.baseline is None or rival is None or not run.has_step_times:
         return None
@@ -32,7 +33,7 @@ def distribution_figure(run: RunReview, analysis: Analysis) -> Figure | None:
         f"Step times: baseline against {label}",
         f"Each point is the median step time of a window. Median of the baseline's windows {before:.2f} ms, of the "
         f"other's {after:.2f} ms. The paired test compares neighbouring windows, so that drift cancels; the boxes "
-        "do not, and show no gain.",
+        f"do not, and show no gain.{f' {words.LEVELLED}' if analysis.drift_removed else ''}",
         FigureTable.of(
             ("config", "windows", "lowest", "lower quartile", "median", "upper quartile", "highest"),
             [(name, *_five_numbers(values)) for name, values in times.items()],

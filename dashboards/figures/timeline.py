@@ -37,8 +37,8 @@ def timeline_figure(run: RunReview) -> Figure | None:
     return Figure(
         "timeline",
         "Timeline of the run",
-        f"{len(run.tried)} windows in {run.seconds:.0f} s. A window's bar begins where the one before ended, and so "
-        "includes the steps that settle after a switch.",
+        f"{_counts(run)}. A window's bar begins where the one before ended, and so includes the steps that settle "
+        "after a switch.",
         FigureTable.of(("what", "times", "steps", "seconds"), [_row(row, spans) for row in rows]),
         described(
             [_bars(row, thinned([span for span in spans if span.row == row])) for row in rows],
@@ -50,6 +50,15 @@ def timeline_figure(run: RunReview) -> Figure | None:
             yaxis={"autorange": "reversed"},
         ),
     )
+
+
+def _counts(run: RunReview) -> str:
+    """Return the number of windows and their time until the decision, and those of the watch after it."""
+    later = [sample for sample in run.tried if sample.t_s > run.seconds]
+    text = f"{len(run.tried) - len(later)} windows in {run.seconds:.0f} s"
+    if not run.is_complete or not later:
+        return text
+    return f"{text} until the decision, and {len(later)} of the watch after it, until {later[-1].t_s:.0f} s"
 
 
 def _bars(row: str, spans: Sequence[Span]) -> Any:

@@ -19,6 +19,7 @@ from ringtune.dashboards.figures.figure import Figure
 from ringtune.dashboards.figures.gallery import figures_of
 from ringtune.errors import ConfigError
 from ringtune.output_files import write_output_file
+from ringtune.tuner.policy.reporting import verdict_parts
 from ringtune.tuner.review import (
     Analysis,
     Review,
@@ -30,10 +31,13 @@ from ringtune.tuner.review import (
     so_far,
     words,
 )
+from ringtune.tuner.review.spaces import own_names
 from ringtune.tuner.space.readable import readable_value
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_BAD_LINES = 100
+FIGURES_OF_DEFAULT = 2
+"""Number of figures of a run that kept the default, convergence and step times; the others are folded."""
 SHOWN_RUNS = 6
 """Maximum runs of one log side by side; the newest is shown in full."""
 
@@ -45,7 +49,9 @@ class Section:
     path: str
     run: RunReview
     analysis: Analysis
+    verdict: str
     figures: tuple[Figure, ...]
+    folded: tuple[Figure, ...]
     facts: tuple[str, ...]
     settings: tuple[str, ...]
     configs: tuple[tuple[str, str, str], ...]
@@ -99,13 +105,16 @@ def _rows(reviews: Sequence[Review], sections: Sequence[Section]) -> list[tuple[
 def _section(review: Review) -> Section:
     run = review.telling_runs[-1]
     analysis = analyse(run)
-    names = dict.fromkeys([*(run.baseline or {}), *(run.chosen or {})])
+    figures, (first, rest) = figures_of(run, analysis), verdict_parts(run.verdict)
+    shown = len(figures) if run.adopted or not run.is_complete else FIGURES_OF_DEFAULT
     return Section(
         path=review.path,
         run=run,
         analysis=analysis,
-        figures=tuple(figures_of(run, analysis)),
-        facts=(*so_far(run, analysis), *words.rates(run), *words.cost(run), *words.left_out(review)),
+        verdict=first,
+        figures=tuple(figures[:shown]),
+        folded=tuple(figures[shown:]),
+        facts=(*rest, *so_far(run, analysis), *words.rates(run), *words.cost(run), *words.left_out(review)),
         settings=tuple(settings_to_paste(run)),
         configs=tuple(
             (
@@ -113,7 +122,7 @@ def _section(review: Review) -> Section:
                 readable_value(name, run.baseline.get(name) if run.baseline else None),
                 readable_value(name, run.chosen.get(name) if run.chosen else None),
             )
-            for name in names
+            for name in own_names(run)
         ),
         findings=(words.convergence(run, analysis), words.noise(run, analysis), words.drift(analysis)),
         advice=tuple(advice(run, analysis)),

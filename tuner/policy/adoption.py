@@ -58,7 +58,7 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
         TargetClosed: If the job is over.
     """
     measured = state.book.measured()
-    prediction = guard.predict(state.book.trials(), measured)
+    prediction = guard.predict(state.book.levelled(), measured)
     best = _best(prediction, measured, state.adopted_before)
     means = prediction.mean_log_step_ms
     if math.expm1(means[measured.index(state.baseline)] - means[best]) < state.policy.least_gain:
@@ -177,7 +177,8 @@ def _why_none(state: RunState, prediction: Prediction, measured: Sequence[Config
     The noise is too large if all pairs of the test could not show the least gain, given how much the baseline's
     windows differ, and the posterior does not rule that gain out.
     """
-    times = [sample.typical_ms for sample in state.book.valid_samples(state.baseline)]
+    baseline = next(trial for trial in state.book.levelled() if trial.config == state.baseline)
+    times = [sample.typical_ms for sample in baseline.samples if sample.valid]
     pairs, sought = state.settings.adoption_pairs, f"{100 * state.policy.least_gain:g} %"
     if len(times) > 1 and _could_any_gain(state, prediction, measured):
         spread = stdev(map(math.log, times))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Report of a run that ends before a verdict: the best config so far, its interval, and the estimated further need.
 
-The best config is reported with an interval and without a gain, because no paired test has shown one. The estimate
-counts the configs that a search rarely ends before and the pairs that should show the expected gain, at the pace of the
-run so far.
+The best config is reported with an interval and without a gain, because no paired test has shown one. A single window
+gives no interval. The estimate counts the configs that a search rarely ends before and the pairs that should show the
+expected gain, at the pace of the run so far.
 """
 
 import math
@@ -16,10 +16,11 @@ from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.readable import readable_changes, readable_percent
 from ringtune.tuner.statistics.noise import WindowNoise
 from ringtune.tuner.statistics.paired_test import CI_LEVEL, Interval
-from ringtune.tuner.statistics.student_t import normal_quantile
+from ringtune.tuner.statistics.window_interval import WindowGain, untested_interval
 
 from .budget import MOST_PAIRS, adoption_steps, pairs_needed
 from .state import RunState
+from .value import Gain
 
 LEAST_CONFIGS = 10
 """Configs, the baseline included, that a search of several knobs rarely ends before."""
@@ -40,7 +41,7 @@ class SoFar:
         baseline: The config without tuning.
         phase: Phase in which the run ended.
         best: Config with the best expected step time; the baseline if there is no better one.
-        interval: Interval of its speed-up at level CI_LEVEL; None for the baseline, or if the data give none.
+        interval: Interval of its speed-up at level CI_LEVEL; None for the baseline, or if only one window measured it.
         pairs: Measured pairs of the adoption test.
         most_pairs: Maximum number of pairs of the test.
         steps: Steps of the job since tuning began.
@@ -71,6 +72,11 @@ class SoFar:
         return sum(trial.is_conclusive for trial in self.trials)
 
     @property
+    def sought_gain(self) -> float:
+        """Gain that a test would have to show, a fraction: that of the best config, or a usual one if none is known."""
+        return self.interval.speedup if self.interval is not None and self.interval.speedup > 0 else USUAL_GAIN
+
+    @property
     def is_baseline_measured(self) -> bool:
         """True if the baseline has a valid window."""
         return any(trial.is_conclusive for trial in self.trials if trial.config == self.baseline)
@@ -97,18 +103,17 @@ class Needed:
 
 def so_far_of(state: RunState) -> SoFar:
     """Return the state of a run; the interval comes from the adoption test, else the designer, else the windows."""
-    trials, meter = state.book.trials(), state.meter
-    best, interval, pairs = state.incumbent, None, 0
+    meter = state.meter
+    best, pairs = state.incumbent, 0
     if state.test is not None and state.challenger is not None:
         best, pairs = state.challenger, len(state.test.pairs)
     if state.test is not None and state.test.is_decidable:
-        interval = state.test.interval
-    elif state.gain is not None and best == state.incumbent != state.baseline:
-        interval = normal_interval(*state.gain)
+        interval: Interval | None = state.test.interval
     else:
-        interval = windows_interval(trials, state.baseline, best)
+        expected = state.gain if best == state.incumbent else None
+        interval = windows_interval(state.book.levelled(), state.baseline, best, expected)
     return SoFar(
-        trials=trials,
+        trials=state.book.trials(),
         baseline=state.baseline,
         phase=state.journal.phase,
         best=best,
@@ -163,22 +168,28 @@ def _spent_text(so_far: SoFar, name: str, used: float | None, limit: float | Non
     return f"{used:.3g} of {name}={limit:g} were used; {rest}"
 
 
-def windows_interval(trials: Sequence[Trial], baseline: Config, config: Config) -> Interval | None:
-    """Return the interval of a config's speed-up from its own and the baseline's windows; None if either has none."""
+def windows_interval(
+    trials: Sequence[Trial], baseline: Config, config: Config, expected: Gain | None = None
+) -> Interval | None:
+    """Return the interval of an untested config's speed-up; None for the baseline, or if one window measured it.
+
+    Args:
+        trials: All trials, relative to the baseline windows beside them.
+        baseline: The config without tuning.
+        config: The config.
+        expected: Posterior of its gain; None takes the gain from its own and the baseline's windows.
+    """
     by_config = {trial.config: trial for trial in trials if trial.is_conclusive}
     if config == baseline or not {config, baseline} <= set(by_config):
         return None
-    noise = WindowNoise.of(trials)
-    (base, base_variance), (mean, variance) = (
-        noise.mean_of([sample for sample in by_config[each].samples if sample.valid]) for each in (baseline, config)
-    )
-    return normal_interval(base - mean, math.sqrt(base_variance + variance))
-
-
-def normal_interval(gain: float, std: float) -> Interval:
-    """Return the interval of a speed-up from a normal distribution of ln(baseline / config)."""
-    margin = normal_quantile(0.5 + CI_LEVEL / 2) * std
-    return Interval(math.expm1(gain), math.expm1(gain - margin), math.expm1(gain + margin))
+    base_samples, samples = ([s for s in by_config[each].samples if s.valid] for each in (baseline, config))
+    if expected is None:
+        noise = WindowNoise.of(trials)
+        (base, base_variance), (mean, variance) = noise.mean_of(base_samples), noise.mean_of(samples)
+        gain = WindowGain(base - mean, base_variance + variance, len(samples))
+    else:
+        gain = WindowGain(expected.mean, expected.std**2, len(samples))
+    return untested_interval(gain, by_config[baseline].log_step_ms)
 
 
 def needed(so_far: SoFar) -> Needed | None:
@@ -187,9 +198,8 @@ def needed(so_far: SoFar) -> Needed | None:
         return None
     has_searched = so_far.phase is Phase.ADOPTION
     samples = 0 if has_searched else max(so_far.least_configs - so_far.measured, 0)
-    found = 0.0 if so_far.interval is None else math.log1p(so_far.interval.speedup)
     noise = WindowNoise.of(so_far.trials)
-    pairs = pairs_needed(found if found > 0 else math.log1p(USUAL_GAIN), noise, so_far.pair_steps)
+    pairs = pairs_needed(math.log1p(so_far.sought_gain), noise, so_far.pair_steps)
     further = max(min(pairs, MOST_PAIRS) - so_far.pairs, 1)
     settle = POLICY.settle_steps
     measured = samples * (so_far.sample_steps + settle) + adoption_steps(further, so_far.pair_steps, settle)
@@ -212,13 +222,15 @@ def best_text(so_far: SoFar) -> str:
     others = so_far.measured - 1
     if others <= 0:
         return "Nothing but the default was measured yet."
-    if so_far.best == so_far.baseline or so_far.interval is None:
+    if so_far.best == so_far.baseline:
         return f"The best so far is the default: none of {_counted(others, 'other config')} is expected to be faster."
-    interval = so_far.interval
+    best, interval = f"Best so far: {readable_changes(so_far.baseline, so_far.best)}", so_far.interval
     windows = sum(s.valid for trial in so_far.trials if trial.config == so_far.best for s in trial.samples)
+    if interval is None:
+        return f"{best}; {'one window' if windows == 1 else _counted(windows, 'window')}, not tested."
     rests_on = _counted(so_far.pairs, "pair") if so_far.pairs > 1 else f"{_counted(windows, 'window')}, no paired test"
     return (
-        f"Best so far: {readable_changes(so_far.baseline, so_far.best)}; {100 * CI_LEVEL:g} % interval of its speed-up "
+        f"{best}; {100 * CI_LEVEL:g} % interval of its speed-up "
         f"{readable_percent(interval.low)} to {readable_percent(interval.high)}, by {rests_on}."
     )
 
@@ -230,8 +242,9 @@ def needed_text(so_far: SoFar) -> str:
         return f"A verdict takes some {ROUGH_STEPS} steps, more where step times scatter."
     more = _counted(estimate.pairs, "more pair")
     if not estimate.can_be_shown:
-        gain = "so small a gain" if so_far.interval is not None else f"a gain of {100 * USUAL_GAIN:g} %"
-        return f"A verdict on {gain} amid this noise would need about {more}; the test has {so_far.most_pairs}."
+        sought = readable_percent(so_far.sought_gain).removeprefix("+")
+        has = f"the test has {so_far.most_pairs}"
+        return f"A verdict on a gain of {sought} amid this noise would need about {more}; {has}."
     if estimate.samples:
         more = f"{_counted(estimate.samples, 'more config')} and {more}"
     return f"A verdict would have needed about {more}: {estimate.steps} steps or {estimate.seconds} s in all."

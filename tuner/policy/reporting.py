@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of a tuning run to people: progress, warnings, result, and the wrapper that contains failing listeners."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,6 +11,9 @@ from ringtune.tuner.logs.records import Record
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.statistics.paired_test import CI_LEVEL
+
+SENTENCE_ENDS = re.compile(r"(?<=\.)\s+(?=[A-Z])")
+"""Ends of sentences within a verdict."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,12 @@ class Result:
     seconds: float
     is_complete: bool
     ci_level: float = CI_LEVEL
+
+
+def verdict_parts(verdict: str) -> tuple[str, tuple[str, ...]]:
+    """Return the first sentence of a verdict, which is the answer, and the sentences that explain it."""
+    first, *rest = SENTENCE_ENDS.split(verdict.strip())
+    return first.removesuffix("."), tuple(rest)
 
 
 class Observer(Protocol):

@@ -78,8 +78,8 @@ class TuningRun:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials so far, the baseline first."""
-        return () if self._state is None else self._state.book.trials()
+        """All trials so far in step times of the machine as it is now, the baseline first."""
+        return () if self._state is None else self._state.book.levelled()
 
     def run(self) -> Result:
         """Run all phases in the calling thread, and leave the chosen config in force."""

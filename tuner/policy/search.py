@@ -94,7 +94,7 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
 def _think(state: RunState, guard: GuardedDesigner) -> Advice:
     """Ask the designer for advice while the job trains under the best config so far."""
     state.meter.switch(state.interim)
-    advice = guard.advise(state.book.trials(), state.book.measured())
+    advice = guard.advise(state.book.levelled(), state.book.measured())
     state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
     state.gain = None if advice.posterior is None else advice.posterior.gain()
     return advice

@@ -107,8 +107,8 @@ class RunState:
 
     @property
     def baseline_ms(self) -> float:
-        """Median of the baseline's median step times, milliseconds; 0 before the first measurement."""
-        return self._median_ms(self.baseline)
+        """Median of the baseline's median step times on the machine as it is now, ms; 0 before the first one."""
+        return self._levelled_ms(self.baseline)
 
     @property
     def interim(self) -> Config:
@@ -116,9 +116,7 @@ class RunState:
 
         A model may expect a gain that a config's samples contradict, and the time between trials is not accounted for.
         """
-        times = self.book.times_of(self.incumbent)
-        is_faster = bool(times) and median(x.median for x in times) < self.baseline_ms
-        return self.incumbent if is_faster else self.baseline
+        return self.incumbent if 0.0 < self._levelled_ms(self.incumbent) < self.baseline_ms else self.baseline
 
     @property
     def cost_s(self) -> float:
@@ -186,9 +184,15 @@ class RunState:
         if not reference_ms:
             return 0.0
         steps = self.steps + self.policy.settle_steps
-        uncut_s = steps * (self.policy.cut_factor * self.baseline_ms - reference_ms) * 1e-3
+        uncut_s = steps * (self.policy.cut_factor * self.baseline_ms - self._levelled_ms(self.reference)) * 1e-3
         return max(self.meter.dearest_s(self.reference, reference_ms), uncut_s)
 
     def _median_ms(self, config: Config) -> float:
         times = self.book.times_of(config)
         return median(x.median for x in times) if times else 0.0
+
+    def _levelled_ms(self, config: Config) -> float:
+        """Return a config's median step time on the machine as it is now, milliseconds; 0 without a valid sample."""
+        samples = (s for trial in self.book.levelled() if trial.config == config for s in trial.samples)
+        times = [sample.step_times.median for sample in samples if sample.valid]
+        return median(times) if times else 0.0

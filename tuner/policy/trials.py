@@ -2,9 +2,11 @@
 """Registry of a run's trials: one per config; the baseline is trial 0."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ringtune.tuner.sample import Sample, StepTimes, Trial
 from ringtune.tuner.space.config import Config
+from ringtune.tuner.statistics.levelling import levelled
 
 BASELINE_ID = 0
 
@@ -14,8 +16,11 @@ class TrialBook:
 
     def __init__(self, baseline: Config, prior: Sequence[Trial] = ()) -> None:
         """Begin with the baseline and, from number 1, the other trials of an unfinished run."""
+        self._baseline = baseline
         self._ids: dict[Config, int] = {baseline: BASELINE_ID}
         self._samples: dict[Config, list[Sample]] = {baseline: []}
+        self._measured: list[Sample] = []  # of this run, in the order of measurement
+        self._levelled: tuple[Trial, ...] | None = None
         for trial in prior:
             if trial.config != baseline:
                 self.id_of(trial.config)
@@ -32,6 +37,22 @@ class TrialBook:
         """Add a sample to its config's trial."""
         self.id_of(sample.config)
         self._samples[sample.config].append(sample)
+        self._measured.append(sample)
+        self._levelled = None
+
+    def levelled(self) -> tuple[Trial, ...]:
+        """Return all trials in step times of the machine as it is now; as measured if it has not drifted.
+
+        Samples of an unfinished run stay as they are.
+        """
+        if self._levelled is not None:
+            return self._levelled
+        now = {id(old): new for old, new in zip(self._measured, levelled(self._measured, self._baseline), strict=True)}
+        self._levelled = tuple(
+            replace(trial, samples=tuple(now.get(id(sample), sample) for sample in trial.samples))
+            for trial in self.trials()
+        )
+        return self._levelled
 
     def trials(self) -> tuple[Trial, ...]:
         """Return all trials with samples, in the order of their numbers."""

@@ -8,13 +8,13 @@ in milliseconds. Runs with a much longer or shorter baseline are kept apart. Wha
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from statistics import median
 
 from ringtune.tuner.logs.reader import MOST_SAMPLES, RunLog, sample_from_record
-from ringtune.tuner.sample import Sample, StepTimes, Trial
+from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.search_space import SearchSpace
+from ringtune.tuner.statistics.levelling import levelled
 
 MOST_RATIO = 1.5
 """Largest ratio of two baselines' step times at which the runs are compared; a larger one is another batch, or load.
@@ -62,14 +62,16 @@ def pooled_trials(runs: Sequence[RunLog], space: SearchSpace, baseline_ms: float
         if own_ms is None:
             continue
         baseline_ms = own_ms if baseline_ms is None else baseline_ms
-        pooled[:0] = [_scaled(sample, baseline_ms / own_ms) for sample in samples]
+        pooled[:0] = [sample.scaled(baseline_ms / own_ms) for sample in samples]
     baseline = Config(runs[-1].run.baseline) if runs and runs[-1].run is not None else None
     return _trials(sorted(pooled, key=lambda sample: sample.config != baseline))
 
 
 def _usable_samples(run: RunLog, space: SearchSpace) -> list[Sample]:
+    """Return a run's usable samples, relative to the baseline windows beside them."""
     samples = (sample_from_record(record) for record in run.samples)
-    return [s for s in samples if s.valid and s.step_times.is_usable and space.contains(s.config)]
+    usable = [s for s in samples if s.valid and s.step_times.is_usable and space.contains(s.config)]
+    return usable if run.run is None else levelled(usable, Config(run.run.baseline))
 
 
 def _trials(samples: Iterable[Sample]) -> list[Trial]:
@@ -84,9 +86,3 @@ def _baseline_ms(run: RunLog, samples: Iterable[Sample]) -> float | None:
     baseline = None if run.run is None else Config(run.run.baseline)
     times = [sample.typical_ms for sample in samples if sample.config == baseline]
     return median(times) if times else None
-
-
-def _scaled(sample: Sample, factor: float) -> Sample:
-    times = sample.step_times
-    scaled = StepTimes(times.median * factor, times.mad * factor, times.mean * factor)
-    return replace(sample, step_times=scaled, score_bytes_per_s=sample.score_bytes_per_s / factor)

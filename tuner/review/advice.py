@@ -8,12 +8,14 @@ value advised. A run that should be resumed, or should not be repeated, gets no 
 import math
 from collections import Counter
 from collections.abc import Iterator
-from statistics import median
+from statistics import NormalDist, median
 
+from ringtune.tuner.policy.settings import RunSettings
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, VoidReason
 from ringtune.tuner.space.config import Value
 from ringtune.tuner.space.parameter_types import BooleanParameter
+from ringtune.tuner.statistics.paired_test import ERROR
 
 from .analysis import Analysis
 from .sensitivity import DOES_NOT_MATTER, Sensitivity
@@ -27,6 +29,10 @@ MANY_VOID = 0.2
 LEAST_DRIFT = 0.02
 LATE = 0.8
 """Share of the search after which a new best config suggests that better ones remain."""
+HIDDEN_STDS = NormalDist().inv_cdf(1.0 - ERROR) * math.sqrt(2 / RunSettings().adoption_pairs)
+"""Smallest gain that all pairs of an adoption test show, in standard deviations of a window."""
+MOST_HIDDEN = 0.05
+"""Gain that noise may hide from a run that is called flat, a fraction; tuning is sought for less on a quiet machine."""
 MIN_TRIALS = 8
 """Minimum number of search samples for the rule on late improvements."""
 CAUSES = {
@@ -155,8 +161,17 @@ def _limits(run: RunReview, searched: int) -> str:
 
 
 def _flat(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    if _is_flat(run, analysis):
+    if not _is_flat(run, analysis) or analysis.noise is None:
+        return
+    hidden = math.expm1(HIDDEN_STDS * analysis.noise.window)
+    if hidden < MOST_HIDDEN:
         yield "no tried config is expected to beat the default: leave AUTOTUNE out of this job"
+    else:
+        yield (
+            "no tried config is expected to beat the default, but the noise of "
+            f"{_percent(analysis.noise.window)} hides gains below {_percent(hidden)}: free the machine of other work "
+            "before another search"
+        )
 
 
 def _foreign(run: RunReview, analysis: Analysis) -> Iterator[str]:

@@ -11,10 +11,13 @@ from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.statistics.paired_test import CI_LEVEL
 from ringtune.tuner.statistics.student_t import student_t_quantile
+from ringtune.tuner.statistics.window_interval import WindowGain, untested_interval
 
+from .levelling import Levelled, levelled
 from .sensitivity import Sensitivity, sensitivities
-from .summary import RunReview, TriedSample
-from .surrogate import SpeedUpInterval, Surrogate, fit_surrogate, window_variance
+from .summary import RINGTUNE, RunReview, TriedSample
+from .surrogate import SpeedUpInterval, Surrogate, fit_surrogate
+from .windows import window_variance
 
 MIN_DRIFT_WINDOWS = 4
 """Minimum number of the baseline's windows for a slope with a standard error."""
@@ -31,7 +34,8 @@ class TrialReview:
         void: Number of void windows, by reason.
         log_time: Median of ln(step time), or of ln(seconds per byte); None without a window that counts.
         expected_score: Score that the designer expected before the trial, bytes per second, or None.
-        change: Speed-up over the reference, by the model over all windows; None without a model.
+        change: Speed-up over the reference: by the paired test of a config that was tested, else by the model over all
+            windows. None without a model, and for a config of ringtune's search that one window measured.
         line: Line number in a foreign log, else 0.
     """
 
@@ -92,6 +96,7 @@ class Analysis:
         drift: Drift of the baseline; None if it has too few windows.
         sensitivities: Effects of the parameters that varied, the largest first.
         surrogate: Model behind the inference; None if there are too few windows.
+        levelled: The run with the drift of its machine removed, behind everything but `drift`.
     """
 
     reference: Config | None
@@ -103,24 +108,32 @@ class Analysis:
     drift: Drift | None
     sensitivities: tuple[Sensitivity, ...]
     surrogate: Surrogate | None
+    levelled: Levelled
+
+    @property
+    def drift_removed(self) -> bool:
+        """True if the machine's drift was significant, and was removed from the windows."""
+        return self.levelled.spread > 0.0
 
 
 def analyse(run: RunReview) -> Analysis:
     """Fit the model to a run and analyse it; a run of a hundred windows takes about a second."""
-    surrogate = fit_surrogate(run)
+    level = levelled(run)
+    surrogate = fit_surrogate(level.run)
     reference = run.baseline or run.chosen
     best = None if surrogate is None else surrogate.best
-    trials = _trials(run, surrogate, reference)
+    trials = _trials(level.run, surrogate, reference)
     return Analysis(
         reference=reference,
         best=best,
         gap=_gap(run, surrogate),
         trials=trials,
-        improvements=_improvements(run, trials),
-        noise=_noise(run, surrogate),
+        improvements=_improvements(level.run, trials),
+        noise=_noise(level.run, surrogate),
         drift=_drift(run.windows_of(run.baseline)),
-        sensitivities=_sensitivities(run, surrogate),
+        sensitivities=_sensitivities(level, surrogate),
         surrogate=surrogate,
+        levelled=level,
     )
 
 
@@ -130,12 +143,13 @@ def _gap(run: RunReview, surrogate: Surrogate | None) -> SpeedUpInterval | None:
     return surrogate.changes(run.baseline, [surrogate.best])[0]
 
 
-def _sensitivities(run: RunReview, surrogate: Surrogate | None) -> tuple[Sensitivity, ...]:
+def _sensitivities(level: Levelled, surrogate: Surrogate | None) -> tuple[Sensitivity, ...]:
     """Return the effects around the chosen config, or around the best one if none was chosen."""
     if surrogate is None:
         return ()
-    is_known = run.chosen is not None and run.chosen in surrogate.configs
-    return sensitivities(surrogate, run.chosen if is_known and run.chosen is not None else surrogate.best)
+    chosen = level.run.chosen
+    centre = chosen if chosen is not None and chosen in surrogate.configs else surrogate.best
+    return sensitivities(surrogate, centre, level.spread)
 
 
 def _trials(run: RunReview, surrogate: Surrogate | None, reference: Config | None) -> tuple[TrialReview, ...]:
@@ -144,8 +158,24 @@ def _trials(run: RunReview, surrogate: Surrogate | None, reference: Config | Non
         groups.setdefault(sample.config, []).append(sample)
     changes: dict[Config, SpeedUpInterval] = {}
     if surrogate is not None and reference is not None and surrogate.space.contains(reference):
-        changes = dict(zip(surrogate.configs, surrogate.changes(reference, surrogate.configs), strict=True))
+        gains = zip(surrogate.configs, surrogate.gains(reference, surrogate.configs), strict=True)
+        changes = {config: change for config, gain in gains if (change := _change(run, config, gain)) is not None}
     return tuple(_trial(config, group, changes.get(config)) for config, group in groups.items())
+
+
+def _change(run: RunReview, config: Config, gain: tuple[float, float]) -> SpeedUpInterval | None:
+    """Return a config's speed-up over the reference, from the model's mean and standard deviation of its gain.
+
+    Only ringtune's own logs have repeated windows and a baseline; a row of a foreign log is compared as it is.
+    """
+    mean, std = gain
+    if config == run.tested and run.speedup is not None and run.ci_low is not None and run.ci_high is not None:
+        return SpeedUpInterval(run.speedup, run.ci_low, run.ci_high)
+    if run.source != RINGTUNE or config == run.baseline:
+        return SpeedUpInterval.of(mean, std)
+    baseline = [sample.log_time for sample in run.windows_of(run.baseline) if sample.log_time is not None]
+    interval = untested_interval(WindowGain(mean, std**2, len(run.windows_of(config))), baseline)
+    return None if interval is None else SpeedUpInterval(interval.speedup, interval.low, interval.high)
 
 
 def _trial(config: Config, group: list[TriedSample], change: SpeedUpInterval | None) -> TrialReview:

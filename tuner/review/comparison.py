@@ -10,6 +10,7 @@ from ringtune.tuner import readable_cost, readable_value
 from . import words
 from .analysis import Analysis
 from .sensitivity import MATTERS, MAY_MATTER
+from .spaces import own_names
 from .summary import RunReview
 
 Row: TypeAlias = tuple[str, tuple[str, ...]]
@@ -21,7 +22,7 @@ NO_ANSWER = "-"
 def comparison(runs: Sequence[Named]) -> list[Row]:
     """Return the rows of a table of runs; a row without any answer is left out."""
     rows: list[Row] = [(question, tuple(answer(named) for named in runs)) for question, answer in QUESTIONS]
-    names = dict.fromkeys(name for _, run, _ in runs for name in run.chosen or ())
+    names = dict.fromkeys(name for _, run, _ in runs for name in own_names(run))
     rows += [(name, tuple(_chosen(run, name) for _, run, _ in runs)) for name in names]
     return [row for row in rows if set(row[1]) != {NO_ANSWER}]
 
@@ -83,7 +84,7 @@ def _drift(named: Named) -> str:
 
 
 def _baseline(named: Named) -> str:
-    _, run, _ = named
+    run = named[2].levelled.run
     times = sorted(t for sample in run.windows_of(run.baseline) if (t := sample.log_time) is not None)
     return f"{math.exp(times[len(times) // 2]):.2f} ms" if times and run.has_step_times else NO_ANSWER
 

@@ -37,7 +37,7 @@ def review_log(path: str | os.PathLike[str]) -> Review:
     if not any(table.row_count for table in tables):
         bad.add(header.line, "a header without rows: the job ended before the first sample was complete")
     runs = tuple(foreign_run(table, number) for number, table in enumerate(tables, start=1) if table.row_count)
-    return Review(os.fspath(path), runs, tuple(bad.first), bad.count)
+    return Review(os.fspath(path), runs, tuple(bad.first), bad.count, is_table=True)
 
 
 def _ours(path: str | os.PathLike[str], lines: Iterator[Line], bad: BadLines) -> Review:

@@ -6,7 +6,8 @@ one config: f(worst) - f(best) of the model, with the standard deviation of that
 little evidence therefore has a wide interval, not a small effect.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Sensitivity:
         effect: Speed-up of the best value over the worst.
         tried: Number of values tried.
         slice: Speed-ups over a grid of values, for the figure.
+        drift: Size of the machine's drift that was removed from the windows, ln(step time).
     """
 
     name: str
@@ -48,18 +50,25 @@ class Sensitivity:
     effect: SpeedUpInterval
     tried: int
     slice: Slice
+    drift: float = 0.0
 
     @property
     def finding(self) -> str:
-        """Verdict in words: matters, does not matter, or not known."""
+        """Verdict in words: matters, does not matter, or not known; an effect smaller than the drift is not known."""
         if self.effect.low > 0:
-            return MATTERS
+            return MATTERS if math.log1p(self.effect.fraction) > self.drift else MAY_MATTER
         return DOES_NOT_MATTER if self.effect.high < SMALL_EFFECT else MAY_MATTER
 
 
-def sensitivities(surrogate: Surrogate, centre: Config) -> tuple[Sensitivity, ...]:
-    """Return the effect of every parameter that varied, the largest first; the others are as in `centre`."""
-    found = [_sensitivity(surrogate, parameter, centre) for parameter in surrogate.varied]
+def sensitivities(surrogate: Surrogate, centre: Config, drift: float = 0.0) -> tuple[Sensitivity, ...]:
+    """Return the effect of every parameter that varied, the largest first.
+
+    Args:
+        surrogate: Model of the run.
+        centre: Config that the slices go through: the other parameters are as there.
+        drift: Size of the drift that was removed from the windows, ln(step time).
+    """
+    found = [replace(_sensitivity(surrogate, parameter, centre), drift=drift) for parameter in surrogate.varied]
     return tuple(sorted(found, key=lambda item: -item.effect.fraction))
 
 

@@ -8,11 +8,11 @@ from ringtune.tuner.policy.early_end import SoFar, best_text, needed_text
 from ringtune.tuner.policy.settings import RunSettings
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
+from ringtune.tuner.space.config import Config
 from ringtune.tuner.statistics.paired_test import Interval
 
 from .analysis import Analysis
 from .summary import RINGTUNE, UNFINISHED, RunReview, TriedSample
-from .surrogate import SpeedUpInterval
 
 
 def so_far(run: RunReview, analysis: Analysis) -> list[str]:
@@ -26,7 +26,7 @@ def so_far(run: RunReview, analysis: Analysis) -> list[str]:
         baseline=run.baseline,
         phase=Phase(run.tried[-1].phase) if run.tried else Phase.WARMUP,
         best=best,
-        interval=None if best == run.baseline else _interval(analysis.gap),
+        interval=_interval(analysis, best),
         pairs=0,
         most_pairs=RunSettings().adoption_pairs,
         steps=run.steps,
@@ -38,8 +38,12 @@ def so_far(run: RunReview, analysis: Analysis) -> list[str]:
     return [f"{best_text(standing)} {needed_text(standing)}"]
 
 
-def _interval(gap: SpeedUpInterval | None) -> Interval | None:
-    return None if gap is None else Interval(gap.fraction, gap.low, gap.high)
+def _interval(analysis: Analysis, best: Config) -> Interval | None:
+    """Return the interval of the best config's speed-up; None for the baseline, or if one window measured it."""
+    change = next((trial.change for trial in analysis.trials if trial.config == best), None)
+    if change is None or best == analysis.reference:
+        return None
+    return Interval(change.fraction, change.low, change.high)
 
 
 def _usual_steps(run: RunReview, phase: Phase) -> int:

@@ -21,6 +21,13 @@ def space_of(run: RunReview, configs: Sequence[Config]) -> SearchSpace:
     return observed_space(configs)
 
 
+def own_names(run: RunReview) -> list[str]:
+    """Return the parameters of a run's configs, without those that its search space has fixed: they could not act."""
+    names = dict.fromkeys([*(run.baseline or {}), *(run.chosen or {})])
+    space = _logged_space(run)
+    return [name for name in names if space is None or name not in space.fixed]
+
+
 def observed_space(configs: Sequence[Config]) -> SearchSpace:
     """Return the space of the tried values; a parameter that never varied is fixed."""
     names = list(dict.fromkeys(name for config in configs for name in config))

@@ -7,7 +7,7 @@ This module infers nothing; `analysis` does that.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 from typing import Any
 
 from ringtune.tuner.logs.reader import BadLine, RunLog
@@ -38,6 +38,8 @@ class TriedSample:
         t_s: Time of the record, seconds since the run began; 0 if the log has no times.
         mad_ms: Median absolute deviation of the step times, milliseconds, or None.
         line: Line number in a foreign log, else 0.
+        mean_ms: Mean step time, milliseconds, or None.
+        drift_variance: Variance of ln(step time) from a drift that was removed; see `levelling`.
     """
 
     trial_id: int
@@ -52,6 +54,8 @@ class TriedSample:
     t_s: float = 0.0
     mad_ms: float | None = None
     line: int = 0
+    mean_ms: float | None = None
+    drift_variance: float = 0.0
 
     @property
     def log_time(self) -> float | None:
@@ -164,6 +168,26 @@ class RunReview:
         return sum(sample.steps for sample in self.tried if sample.phase != Phase.WATCH)
 
     @property
+    def tested(self) -> Config | None:
+        """Config whose paired test the run's interval is of; None without one."""
+        if None in {self.speedup, self.ci_low, self.ci_high}:
+            return None
+        if self.adopted:
+            return self.chosen
+        pairs = (sample.config for sample in reversed(self.tried) if sample.phase == Phase.ADOPTION)
+        return next((config for config in pairs if config != self.baseline), None)
+
+    @property
+    def bytes_per_step(self) -> float | None:
+        """Bytes reduced per step, from the windows' scores and mean step times; None without them."""
+        sizes = [
+            sample.score_bytes_per_s * 1e-3 * (sample.mean_ms or sample.step_ms or 0.0)
+            for sample in self.tried
+            if sample.valid and sample.score_bytes_per_s is not None
+        ]
+        return median(sizes) if sizes and median(sizes) > 0 else None
+
+    @property
     def has_step_times(self) -> bool:
         """True if the log has step times; otherwise speeds are scores."""
         return any(sample.step_ms is not None for sample in self.tried)
@@ -175,13 +199,28 @@ class RunReview:
 
 @dataclass(frozen=True)
 class Review:
-    """Review of a log: its runs in order, and its unreadable lines; `runs_left_out` counts older runs of a huge log."""
+    """Review of a log: its runs in order, and its unreadable lines.
+
+    Attributes:
+        path: Path of the log.
+        runs: Its runs.
+        bad_lines: The first of its unreadable lines.
+        bad_line_count: Number of all of them.
+        runs_left_out: Number of older runs of a huge log.
+        is_table: Whether it has the header of Horovod's or Bagua's table.
+    """
 
     path: str
     runs: tuple[RunReview, ...]
     bad_lines: tuple[BadLine, ...]
     bad_line_count: int
     runs_left_out: int = 0
+    is_table: bool = False
+
+    @property
+    def is_no_log(self) -> bool:
+        """True for a file of something else: it has lines, and none belongs to a tuning log."""
+        return not self.runs and not self.is_table and self.bad_line_count > 0
 
     @property
     def telling_runs(self) -> tuple[RunReview, ...]:
@@ -260,6 +299,7 @@ def _tried(record: SampleRecord, expected: Mapping[int, float | None]) -> TriedS
         expected_score=expected.get(record.trial_id) if record.phase == Phase.SEARCH else None,
         t_s=record.t_s,
         mad_ms=record.step_ms["mad"],
+        mean_ms=record.step_ms["mean"],
     )
 
 

@@ -10,7 +10,6 @@ windows alone. All results are differences between two configs, with the standar
 | f(a) - f(b) | gain of b over a; 0.02 is a speed-up of 2 % |
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -20,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.sample import MAD_TO_STD
 from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameter_types import NumberParameter, Parameter
 from ringtune.tuner.space.search_space import SearchSpace
 from ringtune.tuner.statistics.paired_test import CI_LEVEL
+from ringtune.tuner.statistics.window_interval import MOST_LOG_GAIN
 
 from .spaces import space_of
 from .summary import RunReview, TriedSample
+from .windows import window_variance
 
 if TYPE_CHECKING:
     from ringtune.tuner.gp.process import GaussianProcess
@@ -37,9 +37,6 @@ Array = NDArray[np.float64]
 MAX_WINDOWS = 120
 """Maximum number of fitted windows, because the fit takes cubic time; beyond it only each config's first are used."""
 MIN_WINDOWS = 4
-MAX_VARIANCE = 1.0
-MEDIAN_VARIANCE = math.pi / 2
-"""Variance of the median of many normal numbers over that of their mean; logs of any origin have medians."""
 SLICE_POINTS = 17
 CONFIDENCE_STDS = NormalDist().inv_cdf(0.5 + CI_LEVEL / 2)
 """Half width of an interval at CI_LEVEL, in standard deviations."""
@@ -57,7 +54,7 @@ class SpeedUpInterval:
     def of(cls, mean: float, std: float) -> "SpeedUpInterval":
         """Return the speed-up for a difference ln(step time before) - ln(step time after)."""
         margin = CONFIDENCE_STDS * std
-        values = np.expm1([mean, mean - margin, mean + margin])
+        values = np.expm1(np.minimum([mean, mean - margin, mean + margin], MOST_LOG_GAIN))
         return cls(float(values[0]), float(values[1]), float(values[2]))
 
 
@@ -95,12 +92,14 @@ class Surrogate:
 
     def changes(self, reference: Config, configs: Sequence[Config]) -> list[SpeedUpInterval]:
         """Return the speed-up of each config over the reference; all must be legal."""
+        return [SpeedUpInterval.of(*pair) for pair in self.gains(reference, configs)]
+
+    def gains(self, reference: Config, configs: Sequence[Config]) -> list[tuple[float, float]]:
+        """Return mean and standard deviation of f(reference) - f(config) for each config; all must be legal."""
         joint = self._process.joint(self._points([reference]), self._points(configs))
         variance = joint.variances + joint.within[0, 0] - 2.0 * joint.between[0]
         std = np.sqrt(np.maximum(variance, 0.0))
-        return [
-            SpeedUpInterval.of(*pair) for pair in zip(joint.measured[0] - joint.candidates, std.tolist(), strict=True)
-        ]
+        return list(zip((joint.measured[0] - joint.candidates).tolist(), std.tolist(), strict=True))
 
     @property
     def varied(self) -> tuple[Parameter, ...]:
@@ -160,14 +159,6 @@ def _counted(run: RunReview) -> list[TriedSample]:
     counted = [sample for sample in run.tried if sample.is_evidence]
     names = set(counted[-1].config) if counted else set()
     return [sample for sample in counted if set(sample.config) == names]
-
-
-def window_variance(sample: TriedSample) -> float:
-    """Return the variance of ln(median step time) that the scatter of the steps explains; 0 if unknown."""
-    if sample.mad_ms is None or not sample.step_ms or sample.steps < 1:
-        return 0.0
-    relative = min(MAD_TO_STD * abs(sample.mad_ms) / sample.step_ms, MAX_VARIANCE)
-    return MEDIAN_VARIANCE * relative**2 / sample.steps
 
 
 def _thinned(samples: list[TriedSample]) -> list[TriedSample]:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringtune.tuner import readable_value
+from ringtune.tuner.policy.reporting import verdict_parts
 from ringtune.tuner.space.config import Config
 
 from . import words
@@ -20,6 +21,7 @@ from .comparison import Row, comparison
 from .sensitivity import Sensitivity
 from .settings_text import settings_to_paste
 from .so_far import so_far
+from .spaces import own_names
 from .summary import Review, RunReview
 
 SHOWN_BAD_LINES = 10
@@ -40,7 +42,7 @@ def output_console() -> Console:
 def render_review(review: Review, console: Console) -> None:
     """Print the runs of a log side by side, then the newest run in full, then the unreadable lines."""
     if not review.runs:
-        _say(console, f"{review.path}: no record of a tuning run")
+        _say(console, words.without_runs(review))
     runs = review.telling_runs
     if len(runs) > 1:
         shown = runs[-SHOWN_RUNS:]
@@ -62,15 +64,16 @@ def render_comparison(reviews: Sequence[Review], console: Console) -> None:
     _render_rows(comparison([(path, run, analyse(run)) for path, run in newest]), console)
     for review in reviews:
         if not review.runs or review.bad_line_count:
-            _say(console, review.path if review.runs else f"{review.path}: no record of a tuning run")
+            _say(console, review.path if review.runs else words.without_runs(review))
             _render_bad_lines(review, console)
     _say(console, "One log alone is shown in full: ringtune review LOG", style="dim")
 
 
 def _render_run(run: RunReview, analysis: Analysis, console: Console) -> None:
     _say(console, words.title(run), style="bold")
-    _say(console, run.verdict, style="bold green" if run.adopted else "bold yellow")
-    for sentence in (*so_far(run, analysis), *words.rates(run), *words.cost(run)):
+    first, rest = verdict_parts(run.verdict)
+    _say(console, first, style="bold green" if run.adopted else "bold yellow")
+    for sentence in (*rest, *so_far(run, analysis), *words.rates(run), *words.cost(run)):
         _say(console, sentence)
     settings = settings_to_paste(run)
     if settings:
@@ -80,7 +83,7 @@ def _render_run(run: RunReview, analysis: Analysis, console: Console) -> None:
     elif run.is_complete:
         _say(console, "Settings to paste: none, the default stays")
     if run.baseline is not None and run.chosen is not None:
-        console.print(_config_table(run.baseline, run.chosen))
+        console.print(_config_table(own_names(run), run.baseline, run.chosen))
     _render_inference(run, analysis, console)
 
 
@@ -108,6 +111,8 @@ def _render_inference(run: RunReview, analysis: Analysis, console: Console) -> N
 
 
 def _render_bad_lines(review: Review, console: Console) -> None:
+    if review.is_no_log:
+        return
     for bad in review.bad_lines[:SHOWN_BAD_LINES]:
         _say(console, f"line {bad.number}: not read: {bad.reason}")
     hidden = review.bad_line_count - min(len(review.bad_lines), SHOWN_BAD_LINES)
@@ -115,9 +120,9 @@ def _render_bad_lines(review: Review, console: Console) -> None:
         _say(console, f"and {hidden} more lines that were not read")
 
 
-def _config_table(baseline: Config, chosen: Config) -> Table:
+def _config_table(names: Sequence[str], baseline: Config, chosen: Config) -> Table:
     table = _new_table("parameter", "baseline", "chosen")
-    for name in dict.fromkeys([*baseline, *chosen]):
+    for name in names:
         before, after = readable_value(name, baseline.get(name)), readable_value(name, chosen.get(name))
         table.add_row(_text(name), _text(before), _text(after, style="bold" if before != after else ""))
     return table
@@ -134,15 +139,16 @@ def _trial_table(run: RunReview, analysis: Analysis, *, has_expected: bool) -> T
     varied = varied_names(analysis.trials)
     over = "speed-up over_chosen, %" if run.baseline is None else "speed-up over_baseline, %"
     table = Table(box=None, pad_edge=False)
-    measured = "median_ms" if run.has_step_times else "score_MB/s"
-    for column in ("trial", *varied, measured, *(["expected_MB/s"] if has_expected else []), over, "windows"):
+    measured, expected = ("median_ms", "expected_ms") if run.has_step_times else ("score_MB/s", "expected_MB/s")
+    run = analysis.levelled.run
+    for column in ("trial", *varied, measured, *([expected] if has_expected else []), over, "windows"):
         table.add_column(Text(_text(column).plain.replace("_", "\n")))  # two short lines keep the column narrow
     for trial in analysis.trials[:SHOWN_TRIALS]:
         table.add_row(
             _text(words.name_of(trial).removeprefix("trial ")),
             *(_text(readable_value(name, trial.config.get(name))) for name in varied),
             words.speed(run, trial.log_time).partition(" ")[0],
-            *([_expected(trial)] if has_expected else []),
+            *([words.expected(run, trial).partition(" ")[0]] if has_expected else []),
             _over_reference(trial),
             _text(words.windows(trial)),
             style="bold" if trial.config == run.chosen else "" if trial.windows else "dim",
@@ -153,11 +159,6 @@ def _trial_table(run: RunReview, analysis: Analysis, *, has_expected: bool) -> T
 def _over_reference(trial: TrialReview) -> str:
     """Return the interval of the speed-up, without its unit."""
     return "-" if trial.change is None else words.short_interval(trial.change).removesuffix(" %")
-
-
-def _expected(trial: TrialReview) -> str:
-    """Return the score that the designer expected, MB/s."""
-    return "-" if trial.expected_score is None else f"{trial.expected_score / 1e6:,.1f}"
 
 
 def varied_names(trials: Sequence[TrialReview]) -> list[str]:

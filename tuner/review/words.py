@@ -15,6 +15,11 @@ HOW = (
     "parameter's best tried value over its worst, with the other parameters as chosen; 90 % intervals."
 )
 
+LEVELLED = (
+    "Step times are those of the machine as it was at the newest baseline window: each is taken relative to the "
+    "baseline windows beside it."
+)
+
 SHORT_ID = 8
 """Number of characters shown of a long run id."""
 MAX_UNIX_TIME_S = 1e11
@@ -64,6 +69,13 @@ def run_name(run: RunReview) -> str:
     if run.unix_time_s is None or not 0 < run.unix_time_s < MAX_UNIX_TIME_S:
         return short
     return f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(run.unix_time_s))}, {short}"
+
+
+def without_runs(review: Review) -> str:
+    """Return a sentence on a file without a run."""
+    if review.is_no_log:
+        return f"{review.path}: this is no tuning log; give the file that AUTOTUNE_LOG named"
+    return f"{review.path}: no record of a tuning run"
 
 
 def left_out(review: Review) -> list[str]:
@@ -125,7 +137,12 @@ def noise(run: RunReview, analysis: Analysis) -> str:
         return f"{text}; the model cannot distinguish the best config from the baseline"
     if not run.adopted:
         return f"{text}; the model expects a config to be faster than the baseline, but no paired test showed it"
-    return f"{text}; the best config's speed-up over the baseline, by the model: {interval(analysis.gap)}"
+    best = next(trial for trial in analysis.trials if trial.config == analysis.best)
+    if best.config == run.chosen:
+        return f"{text}; the model expects no config to be faster than the adopted one"
+    if best.change is None:
+        return f"{text}; the model expects {name_of(best)} to be the fastest: one window, not tested"
+    return f"{text}; the model expects {name_of(best)} to be the fastest, by {interval(best.change)}, not tested"
 
 
 def drift(analysis: Analysis) -> str:
@@ -135,7 +152,18 @@ def drift(analysis: Analysis) -> str:
     moved = "" if analysis.drift.is_certain else ", which may be chance"
     windows, seconds = analysis.drift.windows, analysis.drift.seconds
     change = interval(analysis.drift.change)
-    return f"Drift: the baseline's speed changed by {change} in {seconds:.0f} s, {windows} windows{moved}"
+    text = f"Drift: the baseline's speed changed by {change} in {seconds:.0f} s, {windows} windows{moved}"
+    return f"{text}. {LEVELLED}" if analysis.drift_removed else text
+
+
+def expected(run: RunReview, trial: TrialReview) -> str:
+    """Return what the designer expected before a trial, in the unit of its median; "-" if it expected nothing."""
+    score, size = trial.expected_score, run.bytes_per_step
+    if score is None or score <= 0:
+        return "-"
+    if not run.has_step_times:
+        return f"{score / 1e6:,.1f} MB/s"
+    return "-" if size is None else f"{size / score * 1e3:.2f} ms"
 
 
 def name_of(trial: TrialReview) -> str:

@@ -58,8 +58,8 @@ class NumberParameter:
     special: tuple[Value, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject an empty range, a logarithmic one that touches zero, and a default that is not allowed."""
-        if not self.low < self.high or (self.scale != "linear" and self.low <= 0):
+        """Reject an empty or infinite range, a logarithmic one that touches zero, and a default that is not allowed."""
+        if not -math.inf < self.low < self.high < math.inf or (self.scale != "linear" and self.low <= 0):
             raise SpaceError(f"{self.name}: a {self.scale} range from {self.low} to {self.high} is not possible")
         self.check(self.default)
 

@@ -44,6 +44,10 @@ async function draw() {
 }
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => recolour(pageColours()));
+// A figure that is drawn inside a fold has no width until the fold opens.
+document.addEventListener("toggle", (event) => {
+  for (const figure of event.target.querySelectorAll("[data-figure]")) Plotly.Plots.resize(figure);
+}, true);
 addEventListener("beforeprint", () => recolour(PAPER));
 addEventListener("afterprint", () => recolour(pageColours()));
 draw();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that end before they could tell: the best so far, how sure that is, what was needed, and by which setting."""
 
+import math
 import re
 import threading
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from ringtune.tuner import (
 from ringtune.tuner.designers.random import RandomDesigner
 from ringtune.tuner.logs.records import EndRecord
 from ringtune.tuner.policy.early_end import Needed, SoFar, best_text, needed, needed_text, rounded_up, windows_interval
+from ringtune.tuner.policy.value import Gain
 from ringtune.tuner.statistics.paired_test import Interval
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline
 from tests.unit.tuner.recording import RecordingObserver, tune
@@ -193,11 +195,16 @@ def test_after_the_search_pairs_alone_are_needed() -> None:
     )
 
 
-def test_a_gain_that_no_test_shows_is_said_to_be_too_small() -> None:
-    """A tenth of a percent amid windows that differ by one: the test has not enough pairs."""
-    text = needed_text(stood(interval=Interval(0.001, -0.02, 0.022)))
+@pytest.mark.parametrize(
+    ("interval", "gain"), [(Interval(0.001, -0.22, 0.66), "0.1 %"), (Interval(-0.1, -0.3, 0.1), "5.0 %")]
+)
+def test_a_gain_that_no_test_shows_is_named(interval: Interval, gain: str) -> None:
+    """A tenth of a percent, or a usual gain, amid windows that differ by more: the test has not enough pairs."""
+    trials = tuple(measured_trial(t.trial_id, t.config, [80.0, 160.0]) for t in stood().trials)
 
-    assert "A verdict on so small a gain amid this noise would need about 100 more pairs; the test has 12." == text
+    text = needed_text(stood(interval=interval, trials=trials))
+
+    assert f"A verdict on a gain of {gain} amid this noise would need about 100 more pairs; the test has 12." == text
 
 
 def test_nothing_is_said_to_be_better_before_it_is() -> None:
@@ -210,6 +217,29 @@ def test_nothing_is_said_to_be_better_before_it_is() -> None:
         stood(best=BASELINE, interval=None)
     )
     assert needed(stood(trials=(other,))) is None
+
+
+def test_one_window_gives_no_interval() -> None:
+    """Three baseline windows agree by chance, and a single window of another config is three times as fast."""
+    trials = (measured_trial(0, BASELINE, [103.7, 110.9, 111.3]), measured_trial(1, OTHER, [33.0]))
+
+    interval = windows_interval(trials, BASELINE, OTHER, Gain(1.2, 0.05))
+    text = best_text(stood(trials=trials, interval=interval))
+
+    assert interval is None
+    assert "Best so far: cycle_ms 1 ms (was 20 ms); one window, not tested." == text
+    assert "a gain of 5.0 %" in needed_text(stood(trials=trials, interval=None, most_pairs=2))
+
+
+def test_an_untested_interval_contains_drift_between_windows() -> None:
+    """Two windows that agree with each other, as those of the baseline do, may both have met an idle machine."""
+    trials = (measured_trial(0, BASELINE, [110.0, 110.2, 110.1]), measured_trial(1, OTHER, [100.0, 100.1]))
+
+    interval = windows_interval(trials, BASELINE, OTHER, Gain(math.log(1.1), 0.001))
+
+    assert interval is not None
+    assert interval.low < 0.0
+    assert interval.high > 0.1
 
 
 def test_windows_tell_of_a_config_by_both_sides_scatter() -> None:

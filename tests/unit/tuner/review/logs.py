@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs for the review's tests: runs of the real tuner on a target with a known surface, and foreign logs as text."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +56,11 @@ def horovod_logs() -> list[Path]:
     if not logs:
         pytest.skip("no shared/data/horovod_logs beside the repository: these are real logs, and stay out of it")
     return logs
+
+
+def drifting_target(speed: Callable[[SyntheticTarget], float], **arguments: Any) -> SyntheticTarget:
+    """Return a target from a poor baseline, on a machine whose ln(step time) rises by `speed` of the target."""
+    target = SyntheticTarget(baseline=poor_baseline(), **arguments)
+    surface = target._surface
+    target._surface = lambda config: surface(config) + speed(target)
+    return target

@@ -10,10 +10,20 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ringtune.tuner import RunSettings, open_log
-from ringtune.tuner.review import analyse, comparison, output_console, render_comparison, render_review, review_log
+from ringtune.tuner import RunSettings, make_designer, open_log
+from ringtune.tuner.review import (
+    advice,
+    analyse,
+    comparison,
+    output_console,
+    render_comparison,
+    render_review,
+    review_log,
+    words,
+)
+from ringtune.tuner.review.analysis import RepeatNoise
 from ringtune.tuner.review.surrogate import SpeedUpInterval
-from ringtune.tuner.testing import SyntheticTarget, flat_surface, poor_baseline
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import tune
 from tests.unit.tuner.review.logs import HOROVOD
 
@@ -147,13 +157,13 @@ def test_a_narrow_terminal_gives_up_what_was_expected_first(tmp_path: Path) -> N
     """The speed-up matters more."""
     path = tmp_path / "x.jsonl"
     logged(path, SyntheticTarget(seed=0))
-    wide, narrow = (Console(file=io.StringIO(), width=width, color_system=None) for width in (200, 80))
+    wide, narrow = (Console(file=io.StringIO(), width=width, color_system=None) for width in (200, 60))
 
     for console in (wide, narrow):
         render_review(review_log(path), console)
 
     shown_in = [console.file.getvalue() for console in (wide, narrow) if isinstance(console.file, io.StringIO)]
-    assert [True, False] == ["MB/s" in text for text in shown_in]
+    assert [True, False] == [bool(re.search(r"median +expected", text)) for text in shown_in]
     assert "speed-up" in shown_in[1]
 
 
@@ -173,13 +183,80 @@ def test_an_old_log_s_interval_is_shown_with_the_level_it_had(tmp_path: Path) ->
 def test_bad_lines_are_listed_by_number(tmp_path: Path) -> None:
     """Bad lines beyond ten are counted."""
     path = tmp_path / "x.jsonl"
-    path.write_text("nonsense\n" * 15)
+    logged(path, SyntheticTarget(surface=flat_surface))
+    path.write_text("nonsense\n" * 15 + path.read_text())
 
     text = shown(path)
 
-    assert "no record of a tuning run" in text
     assert "line 10: not read: not JSON" in text
     assert "and 5 more lines that were not read" in text
+
+
+def test_a_file_of_something_else_is_called_so_once(tmp_path: Path) -> None:
+    """A script instead of a log: its lines are not listed one by one; an empty file may yet become a log."""
+    script, empty = tmp_path / "train.py", tmp_path / "empty"
+    script.write_text("import torch\n" * 15)
+    empty.write_text("")
+
+    assert f"{script}: this is no tuning log; give the file that AUTOTUNE_LOG named" == shown(script).strip()
+    assert f"{empty}: no record of a tuning run" == shown(empty).strip()
+
+
+def test_only_parameters_of_the_job_s_own_space_are_shown(tmp_path: Path) -> None:
+    """Fixed ones, such as those of NCCL on a job without GPUs, could not act."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(baseline=poor_baseline(), seed=1))
+    (run,) = review_log(path).runs
+    assert run.baseline is not None
+    fixed = {name for name in run.baseline if name not in ("fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes")}
+
+    text = shown(path)
+
+    assert fixed
+    assert [] == [name for name in fixed if name in text]
+    assert "cycle_ms" in text
+
+
+def test_median_and_expectation_have_one_unit(tmp_path: Path) -> None:
+    """What the designer expected can be compared with what was measured: both are milliseconds."""
+    path = tmp_path / "x.jsonl"
+    log = open_log(path)
+    target = SyntheticTarget(baseline=poor_baseline(), seed=1)
+    tune(target, make_designer("gp", target.space(), 0), RunSettings(), log)
+    log.close()
+    (run,) = review_log(path).runs
+    searched = [trial for trial in analyse(run).trials if trial.expected_score is not None and trial.windows > 1]
+
+    assert "MB/s" not in shown(path).replace("MB/s left", "")
+    for trial in searched:
+        measured, expected = words.speed(run, trial.log_time), words.expected(run, trial)
+        assert pytest.approx(float(measured.removesuffix(" ms")), rel=0.5) == float(expected.removesuffix(" ms"))
+    assert searched
+
+
+def test_the_first_sentence_of_a_verdict_stands_alone(tmp_path: Path) -> None:
+    """What explains it follows below."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(closes_after_windows=12), seed=1))
+
+    lines = shown(path).splitlines()
+
+    assert re.fullmatch(r"unfinished: the job ended in the search phase of tuning, after \d+ steps, \S+ s *", lines[1])
+    assert lines[2].startswith("Best so far: ")
+
+
+def test_a_noisy_run_is_not_called_flat(tmp_path: Path) -> None:
+    """Amid noise of a fifth nobody knows that there is nothing to gain."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(surface=flat_surface, seed=1))
+    (run,) = review_log(path).runs
+    quiet = replace(analyse(run), gap=SpeedUpInterval(0.0, 0.0, 0.0))
+
+    noisy = advice(run, replace(quiet, noise=RepeatNoise(0.195, 0.19)))
+
+    assert "no tried config is expected to beat the default: leave AUTOTUNE out of this job" in advice(run, quiet)
+    assert [] == [sentence for sentence in noisy if "leave AUTOTUNE out" in sentence]
+    assert any("the noise of 19.5 % hides gains below 14.0 %" in sentence for sentence in noisy), noisy
 
 
 def test_a_log_cannot_steer_the_terminal(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 """Ringtune: an allreduce engine that tunes itself while the job trains.
 
 Training code imports a front end, such as `ringtune.torch`. Importing this package alone costs nothing: no framework,
-no engine.
+no engine, and not even `typing`, for Ctrl-C cannot end the `ringtune` command quietly before that is through.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from __future__ import annotations
 
 from .errors import (
     CollectiveTimeout,
@@ -20,6 +19,11 @@ from .errors import (
     RingtuneError,
     StoreError,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 __version__ = "0.2.0"
 

@@ -6,34 +6,33 @@ Knows nothing of commands. `python -m ringtune` is the same.
 
 import os
 import signal
-from types import FrameType, ModuleType
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
 def main() -> None:
     """Run the command line and exit."""
-    _command_line().main()
+    _leave_at_ctrl_c()
+    from . import cli  # noqa: PLC0415  (takes most of a second, which Ctrl-C may interrupt)
+
+    cli.main()
 
 
 def horovodrun() -> None:
     """Run `ringtune run` under the name of Horovod's launcher, and exit."""
-    _command_line().horovodrun()
+    _leave_at_ctrl_c()
+    from . import cli  # noqa: PLC0415  (as above)
+
+    cli.horovodrun()
 
 
-def _command_line() -> ModuleType:
-    """Import the command line, which takes most of a second."""
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler:  # not ignored: nohup stays nohup
-        signal.signal(signal.SIGINT, _leave)
-    try:
-        from . import cli  # noqa: PLC0415  (that is what Ctrl-C may interrupt)
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    return cli
+def _leave_at_ctrl_c() -> None:
+    """Have Ctrl-C end the process at once, until the command line takes it over; under nohup it stays ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
 
 
-def _leave(_number: int, _frame: FrameType | None) -> None:
+def leave(_number: int, _frame: object) -> None:
     """End at once: nothing was begun."""
     os._exit(EXIT_INTERRUPTED)
 

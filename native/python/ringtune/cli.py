@@ -307,8 +307,9 @@ def horovodrun() -> None:
 
 def _run_app(arguments: list[str]) -> int:
     """Return the exit code; print an error as one paragraph."""
-    occupy_standard_streams()  # before anything is opened that a command would print into
     try:
+        _take_over_ctrl_c()
+        occupy_standard_streams()  # before anything is opened that a command would print into
         code: Any = app(args=arguments, prog_name="ringtune", standalone_mode=False)
     except ConfigError as error:
         return _fail(str(error), EXIT_USAGE)
@@ -321,6 +322,12 @@ def _run_app(arguments: list[str]) -> int:
             raise
         return _fail(usage_advice(error, typer.main.get_command(app), arguments), EXIT_USAGE)
     return code if isinstance(code, int) else 0
+
+
+def _take_over_ctrl_c() -> None:
+    """Have Ctrl-C raise KeyboardInterrupt from here on; while this module was imported, it ended the process."""
+    if getattr(signal.getsignal(signal.SIGINT), "__module__", "") in {"ringtune.__main__", "__main__"}:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _fail(text: str, code: int) -> int:

@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ringtune
+from ringtune import cli
 from ringtune.cli import app
 
 
@@ -14,3 +15,20 @@ def test_the_version_is_printed(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
 
     assert (0, ringtune.__version__) == (result.exit_code, result.stdout.strip())
+
+
+def test_ctrl_c_before_a_command_begins_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is that of SIGINT, from the first thing that the command line does."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "occupy_standard_streams", interrupted)
+    monkeypatch.setattr("sys.argv", ["ringtune", "--version"])
+
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+
+    assert (130, "", "") == (ended.value.code, *capsys.readouterr())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure one job under the default settings, under tuned ones and under PyTorch's own DDP, in turn.
 
-Duty: the last line of the demo. Every round trains the digits job for a few steps in each way, so that a machine that
+Duty: the last lines of the demo. Every round trains the digits job for a few steps in each way, so that a machine that
 becomes slower in between slows down all three. It runs under `ringtune run`, and tunes nothing.
 """
 
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle
 from pathlib import Path
-from statistics import median
 
 import torch
 import torch.distributed as dist
@@ -23,7 +22,8 @@ import ringtune.torch as hvd
 from digits import BATCH_SIZE, DEPTH, WIDTH, Digits, residual_mlp
 from training import Batch
 
-SETTLE_STEPS = 10
+SETTLE_STEPS = 5
+LEAST_ROUNDS = 3  # for an interval at all; with two it is as wide as any difference
 LEARNING_RATE = 0.01
 Step = Callable[[Batch], None]
 
@@ -34,10 +34,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--tuned", nargs="*", default=[], metavar="NAME=VALUE", help="settings to paste; none leaves it out"
     )
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=40, help="measured in each way and round")
+    parser.add_argument("--rounds", type=int, default=9, help="most rounds")
+    parser.add_argument("--seconds", type=float, default=60.0, help="no round begins after them, but the first three")
+    parser.add_argument("--steps", type=int, default=20, help="measured in each way and round")
     parser.add_argument("--store", type=Path, required=True, help="a file that is not there, where DDP's ranks meet")
-    parser.add_argument("--report", type=Path, required=True, metavar="FILE", help="rank 0 writes the medians as JSON")
+    parser.add_argument("--report", type=Path, required=True, metavar="FILE", help="rank 0 writes the rates as JSON")
     return parser.parse_args()
 
 
@@ -89,6 +90,17 @@ def with_ddp(batches: Iterator[Batch], steps: int) -> float:
     return steps_per_s(trained(DistributedDataParallel(model), optimizer), batches, steps)
 
 
+def rounds(most: int, seconds: float) -> Iterator[int]:
+    """Yield the numbers of the rounds, as many on all ranks: rank 0's clock decides whether there is one more."""
+    started_s = time.monotonic()
+    for number in range(most):
+        is_due = torch.tensor(number < LEAST_ROUNDS or time.monotonic() - started_s < seconds, dtype=torch.int32)
+        dist.broadcast(is_due, src=0)
+        if not is_due:
+            return
+        yield number
+
+
 def main() -> None:
     """Measure on this rank; rank 0 reports."""
     arguments = parse_arguments()
@@ -100,15 +112,14 @@ def main() -> None:
     hvd.shutdown()
     tuned = dict(setting.split("=", 1) for setting in arguments.tuned)
     found: dict[str, list[float]] = {"default": [], "tuned": [], "ddp": []}
-    for _ in range(arguments.rounds):
+    for _ in rounds(arguments.rounds, arguments.seconds):
         found["default"].append(with_engine({}, batches, arguments.steps))
         if tuned:
             found["tuned"].append(with_engine(tuned, batches, arguments.steps))
         found["ddp"].append(with_ddp(batches, arguments.steps))
     dist.destroy_process_group()
     if rank == 0:
-        medians = {way: median(values) if values else None for way, values in found.items()}
-        arguments.report.write_text(json.dumps(medians) + "\n", encoding="utf-8")
+        arguments.report.write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

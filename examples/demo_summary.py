@@ -7,6 +7,7 @@ Duty: from the review of a tuning log and a job's report to a table and a few se
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.console import Console, Group
@@ -17,6 +18,7 @@ from rich.text import Text
 from ringtune.tuner import readable_cost, readable_value
 from ringtune.tuner.review import RunReview, review_log
 from ringtune.tuner.space.config import Value
+from ringtune.tuner.statistics.paired_test import LEAST_PAIRS, Pair, speedup_interval
 
 PINNED_PREFIX = "hierarchical_"  # pinned on one host: rows without news
 
@@ -59,16 +61,17 @@ def render(outcomes: Sequence[DemoOutcome], console: Console, *, seconds: float)
     console.print(f"{len(outcomes)} jobs in {seconds:.0f} s. For the whole story of a log: ringtune review LOG")
 
 
-def complaint(outcomes: Sequence[DemoOutcome], seconds: float) -> str | None:
-    """Return which tuning runs did not end within their time and what to do about it; None where all did."""
+def complaint(outcomes: Sequence[DemoOutcome], seconds: float) -> list[str]:
+    """Return a sentence on the tuning runs that did not end within their time; none where all did."""
     unfinished = [f"'{outcome.title}'" for outcome in outcomes if not outcome.is_finished]
     if not unfinished:
-        return None
-    return (
+        return []
+    sentence = (
         f"{len(unfinished)} of {len(outcomes)} tuning runs did not end within {seconds:.0f} s "
         f"({', '.join(unfinished)}). Most likely something else keeps this machine busy: "
         "run the demo again once it is done"
     )
+    return [sentence]
 
 
 def config_table(run: RunReview) -> Table:
@@ -83,11 +86,36 @@ def config_table(run: RunReview) -> Table:
     return table
 
 
-def speed_line(speeds: Mapping[str, float | None]) -> str:
-    """Return the first job's steps per second in each way; without tuned ones the tuner kept the default."""
-    default, tuned, ddp = (speeds[way] for way in ("default", "tuned", "ddp"))
-    kept = "the default was kept" if tuned is None else f"tuned {tuned:.1f} steps/s"
-    return f"Job 1, measured in turn: default {default:.1f} steps/s, {kept}, plain DDP (Gloo) {ddp:.1f} steps/s"
+def speed_lines(speeds: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the first job's speeds, and what they show: ratios with the interval that the tuner's own tests have.
+
+    Args:
+        speeds: Steps per second of each round under `default`, `tuned` and `ddp`; no tuned ones where the tuner kept
+            the default.
+    """
+    names = {"default": "default", "tuned": "tuned", "ddp": "plain DDP (Gloo)"}
+    rounds = len(speeds["default"])
+    medians = [f"{name} {median(speeds[way]):.1f} steps/s" for way, name in names.items() if speeds[way]]
+    best = "tuned" if speeds["tuned"] else "default"
+    contests = [("default", "tuned")] if speeds["tuned"] else []
+    first = f"Job 1, {rounds} rounds in turn, medians: {', '.join(medians)}"
+    return [first, *(contest_line(speeds, names, *pair) for pair in (*contests, ("ddp", best)))]
+
+
+def contest_line(
+    speeds: Mapping[str, Sequence[float]], names: Mapping[str, str], baseline: str, challenger: str
+) -> str:
+    """Return how much faster one way was than another, round by round, and whether that shows a difference."""
+    title = f"{names[challenger]} against {names[baseline]}"
+    pairs = [
+        Pair(1e3 / before, 1e3 / after) for before, after in zip(speeds[baseline], speeds[challenger], strict=True)
+    ]
+    if len(pairs) < LEAST_PAIRS:
+        return f"{title}: not compared, {len(pairs)} round shows nothing"
+    found = speedup_interval(pairs)
+    is_shown = found.low > 0 or found.high < 0
+    claim = ("faster" if found.low > 0 else "slower") if is_shown else "no difference is shown"
+    return f"{title}: {found.speedup:+.1%} (90 % interval {found.low:+.1%} to {found.high:+.1%}), {claim}"
 
 
 def sentences(outcome: DemoOutcome) -> list[str]:

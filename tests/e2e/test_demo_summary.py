@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demo import RUNS
 from rich.console import Console
 
-from demo_summary import DemoOutcome, complaint, render, speed_line
+from demo_summary import DemoOutcome, complaint, render, speed_lines
 
 BASELINE = {"fusion_bytes": 0, "cycle_ms": 20.0, "response_cache": True, "chunk_bytes": "auto"}
 CHOSEN = {**BASELINE, "fusion_bytes": 4 * 1024 * 1024, "cycle_ms": 0.5}
@@ -96,13 +97,38 @@ def test_keeping_default_gives_its_reason(tmp_path: Path) -> None:
     assert "paid back" not in text
 
 
-def test_the_last_line_compares_default_tuned_and_plain_ddp() -> None:
-    """In steps per second; where the default was kept there is no tuned figure."""
-    tuned = speed_line({"default": 40.0, "tuned": 50.0, "ddp": 30.0})
-    kept = speed_line({"default": 40.0, "tuned": None, "ddp": 30.0})
+def test_the_last_lines_compare_default_tuned_and_plain_ddp() -> None:
+    """Medians, and a ratio with its interval for each claim; where the default was kept there is no tuned figure."""
+    tuned = speed_lines({"default": [40.0, 41.0, 39.0], "tuned": [50.0, 51.0, 49.0], "ddp": [30.0, 90.0, 20.0]})
+    kept = speed_lines({"default": [40.0, 42.0], "tuned": [], "ddp": [50.0, 53.0]})
 
-    assert tuned.endswith("default 40.0 steps/s, tuned 50.0 steps/s, plain DDP (Gloo) 30.0 steps/s")
-    assert kept.endswith("default 40.0 steps/s, the default was kept, plain DDP (Gloo) 30.0 steps/s")
+    assert tuned[0].endswith("default 40.0 steps/s, tuned 50.0 steps/s, plain DDP (Gloo) 30.0 steps/s")
+    assert tuned[1].startswith("tuned against default: +25.0% (90 % interval +2")
+    assert tuned[1].endswith("faster")
+    assert tuned[2].endswith("no difference is shown")
+    assert kept[1].startswith("default against plain DDP (Gloo): -20.4% (90 % interval -2")
+    assert kept[1].endswith("slower")
+
+
+def test_one_round_compares_nothing() -> None:
+    """An interval needs two."""
+    lines = speed_lines({"default": [40.0], "tuned": [], "ddp": [30.0]})
+
+    assert "default against plain DDP (Gloo): not compared, 1 round shows nothing" == lines[-1]
+
+
+def test_headings_fit_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    """Neither the rule above a job nor the title of its panel ends in an ellipsis."""
+    screen = io.StringIO()
+    console = Console(file=screen, width=80)
+    for number, run in enumerate(RUNS, start=1):
+        console.rule(f"[bold]{number} of {len(RUNS)}: {run.title}")
+    render([outcome(tmp_path, [RUN, sample(BASELINE, 25.0)], run.title) for run in RUNS], console, seconds=9.0)
+
+    text = screen.getvalue()
+    for number, run in enumerate(RUNS, start=1):
+        assert f" {number} of {len(RUNS)}: {run.title} " in text
+        assert f" {number}. {run.title} " in text
 
 
 def test_an_unfinished_run_is_said_to_be_unfinished(tmp_path: Path) -> None:
@@ -114,13 +140,12 @@ def test_an_unfinished_run_is_said_to_be_unfinished(tmp_path: Path) -> None:
 
 
 def test_runs_that_did_not_end_are_named_with_what_to_do(tmp_path: Path) -> None:
-    """The demo fails with a reason: how many did not end, which, and in how long."""
+    """How many did not end, which, and in how long."""
     ended = outcome(tmp_path, [RUN, *ending("keeping default", adopted=False)], "one that ended")
     cut = outcome(tmp_path, [RUN, sample(BASELINE, 25.0)], "one that was cut")
 
-    assert complaint([ended, ended], 150.0) is None
-    text = complaint([ended, cut], 150.0)
-    assert text is not None
+    assert [] == complaint([ended, ended], 150.0)
+    (text,) = complaint([ended, cut], 150.0)
     for expected in ("1 of 2 tuning runs", "150 s", "'one that was cut'", "run the demo again"):
         assert expected in text
     assert "one that ended" not in text

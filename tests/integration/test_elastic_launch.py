@@ -170,6 +170,45 @@ def test_a_program_that_fails_everywhere_ends_the_job(
     assert words in finished.stderr
 
 
+FAILS_AT_A_STEP = """
+import os, sys, time
+from pathlib import Path
+import numpy as np
+from ringtune import elastic
+from ringtune.arrays import allreduce, init, rank
+
+folder = Path(sys.argv[1])
+(folder / f"came.{os.environ['RINGTUNE_WORKER_ID']}").touch()
+init()
+
+@elastic.run
+def train(state):
+    while state.step < 40:
+        allreduce(np.ones(1), name="step")
+        state.step += 1
+        if state.step % 10 == 0:
+            state.commit()
+        if state.step == 19 and rank() == 0:
+            failed = len(list(folder.glob("failed.*")))
+            while len(list(folder.glob("came.*"))) < 2 + failed:
+                time.sleep(0.01)
+            (folder / f"failed.{failed}").touch()
+            raise PermissionError("folder")
+
+train(elastic.ObjectState(step=0))
+"""
+
+
+def test_a_program_that_fails_at_one_step_ends_while_others_are_being_started(tmp_path: Path) -> None:
+    """Each rank 0 fails between two commits; the second one only when a third worker was started for the first."""
+    program = [*python(FAILS_AT_A_STEP), str(tmp_path)]
+    finished = run_job(elastic_command(tmp_path, "-np", "2", "--min-np", "1", "--max-np", "2", command=program))
+
+    assert 1 == finished.code, finished.text
+    assert "(PermissionError: folder, at step 19), and 1 other worker after it, with no newer commit" in finished.stderr
+    assert ["failed.0", "failed.1"] == sorted(path.name for path in tmp_path.glob("failed.*"))
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT])
 def test_a_signal_of_the_user_ends_all_workers(tmp_path: Path, number: signal.Signals) -> None:
     """The exit code tells which; nobody is replaced."""

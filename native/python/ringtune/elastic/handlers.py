@@ -2,12 +2,15 @@
 """Handlers: how a state saves, restores and sends one of its values, by the kind of the value."""
 
 import copy
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringtune.errors import ConfigError
 from ringtune.numpy_leaves import numpy_leaf
 from ringtune.plain_data import encode
+
+LARGEST_COUNT = 2**53  # a larger integer is a seed or a hash, and no message has room for it
 
 
 class StateHandler:
@@ -37,6 +40,16 @@ class StateHandler:
             name: Key that matches collectives of this value across ranks.
             is_current: Whether this rank had the newest state itself.
         """
+
+    def counters(self, name: str, value: Any) -> Mapping[str, int]:
+        """Return integers of the value that tell how far the training is, by name.
+
+        Args:
+            name: Name of the value.
+            value: The value.
+        """
+        del name, value
+        return {}
 
     def words(self, value: Any) -> Sequence[int]:
         """Return integers of this rank that all ranks are to know at a commit; as many each time."""
@@ -78,6 +91,19 @@ class ValueHandler(StateHandler):
     def live(self, value: Any) -> Any:
         """See `StateHandler`."""
         return value
+
+    def counters(self, name: str, value: Any) -> Mapping[str, int]:
+        """See `StateHandler`."""
+        if isinstance(value, Mapping):
+            found: dict[str, int] = {}
+            for key, inner in value.items():
+                found.update(self.counters(f"{name}.{key}", inner))
+            return found
+        try:
+            count = operator.index(value)
+            return {name: count} if abs(count) <= LARGEST_COUNT else {}
+        except (TypeError, ValueError, RuntimeError):  # no integer, several, or one on a device that has failed
+            return {}
 
     def load(self, value: Any, state: Any) -> Any:
         """See `StateHandler`."""

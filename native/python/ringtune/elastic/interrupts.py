@@ -8,6 +8,7 @@ from ringtune.errors import CollectiveTimeout, EngineError, MismatchError
 
 LOSS_IN_TEXT = re.compile(r"\b(PeerLostError|CollectiveTimeout|DeviceError|EngineError): (.*)")
 """A loss in the text of a framework's error, which has swallowed the engine's."""
+DESCRIPTION_CHARACTERS = 200  # of an error in a line of the launcher
 
 
 class HostsUpdatedInterrupt(RuntimeError):  # noqa: N818  (Horovod's name)
@@ -38,6 +39,14 @@ def reason_of(error: BaseException) -> str:
     """Return the first line of a loss, for people; also out of the text of an error of a framework."""
     found = LOSS_IN_TEXT.search(str(error))
     return found.group(2) if found else (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def describe(error: BaseException) -> str:
+    """Return the type of an error and the first line of its text, for a line of the launcher."""
+    if isinstance(error, SystemExit):
+        return f"sys.exit({error.code!r})"[:DESCRIPTION_CHARACTERS]
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}"[:DESCRIPTION_CHARACTERS] if lines else type(error).__name__
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -3,12 +3,13 @@
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ringtune.session import SESSION
 
-from .interrupts import HostsUpdatedInterrupt, is_loss, is_timeout, reason_of
+from .interrupts import HostsUpdatedInterrupt, describe, is_loss, is_timeout, reason_of
 from .membership import WorldMembership
 from .states import State
 
@@ -55,10 +56,12 @@ def elastic(
         is_reset = False
         while True:
             try:
-                if is_reset:
-                    state.on_reset()
-                state.sync()
-                result = func(state, *args, **kwargs)
+                with _last_words(state, membership, is_loss):
+                    if is_reset:
+                        state.on_reset()
+                    state.sync()
+                    state.begin_attempt()
+                    result = func(state, *args, **kwargs)
             except HostsUpdatedInterrupt:
                 is_lost, reason = False, "workers come or leave"
             except Exception as error:
@@ -80,6 +83,19 @@ def elastic(
     return train
 
 
+@contextmanager
+def _last_words(state: State, membership: WorldMembership, is_loss: Callable[[BaseException], bool]) -> Iterator[None]:
+    """Tell the launcher of an error that ends this worker, and where the training is."""
+    try:
+        yield
+    except HostsUpdatedInterrupt:
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) or not is_loss(error):
+            membership.note_progress(state.progress_at_commit(), describe(error) + state.counters_in_words())
+        raise
+
+
 def _add_note(error: Exception, text: str) -> None:
     """Add a line to an error's traceback, from Python 3.11 on."""
     if hasattr(error, "add_note"):
@@ -93,6 +109,7 @@ def _meet_again(state: State, membership: WorldMembership, reason: str, *, is_lo
     membership.leave()
     if is_lost:
         state.restore()
+    membership.note_progress(state.progress_at_commit())
     membership.join()
     world = SESSION.require()
     if world.rank == 0:

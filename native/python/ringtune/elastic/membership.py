@@ -2,6 +2,7 @@
 """This process's way into one world after the other, by the rendezvous server that its launcher has named."""
 
 from ringtune.basics import init, shutdown
+from ringtune.rendezvous.progress import Progress
 from ringtune.session import SESSION
 
 
@@ -29,6 +30,16 @@ class WorldMembership:
         """Wait for late ranks, at the next meeting, for no longer than they have kept this rank waiting already."""
         if SESSION.rendezvous is not None:
             SESSION.rendezvous.patience_s = SESSION.require().settings.timeout_s
+
+    def note_progress(self, progress: Progress, failure: str = "") -> None:
+        """Tell the launcher, at the next meeting or at the end of this process, how far the training is.
+
+        Args:
+            progress: Place of the training.
+            failure: Error that ends this process; empty if none does.
+        """
+        if SESSION.rendezvous is not None:
+            SESSION.rendezvous.progress, SESSION.rendezvous.failure = progress, failure
 
     def set_unfinished(self, is_unfinished: bool) -> None:
         """Tell the launcher whether the end of this process, even a normal one, is the loss of a worker."""

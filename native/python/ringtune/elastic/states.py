@@ -7,6 +7,7 @@ from typing import Any
 
 from ringtune.arrays import broadcast_object
 from ringtune.errors import ConfigError
+from ringtune.rendezvous.progress import MAX_COUNTERS, MAX_NAME_CHARACTERS, Progress
 from ringtune.session import SESSION
 
 from .agreement import RankWords, agree, newest
@@ -14,6 +15,7 @@ from .handlers import StateHandler, ValueHandler
 from .interrupts import HostsUpdatedInterrupt
 from .resize import Resize, ResizePolicy, keep_learning_rate
 
+SHOWN_COUNTERS = 4  # in a line of the launcher
 LINEAGE_BITS = 62  # random bits that tell two histories of a state apart, within an int64
 
 
@@ -32,6 +34,7 @@ class State:
         self._look_for_update: Callable[[], bool] = _never
         self._version = 0  # number of agreements behind what the state holds, the same on all ranks
         self._committed_version = 0
+        self._progress = Progress()
 
     def attach(self, has_update: Callable[[], bool]) -> None:
         """Let the state ask for updates; `run` calls it.
@@ -67,6 +70,9 @@ class State:
         """
         has_update = self._agree()
         self.save()
+        counters, before = self._counters(), self._progress
+        commits = 1 + (before.commits if counters == before.counters else 0)
+        self._progress = Progress(counters, commits=commits)
         if has_update:
             raise HostsUpdatedInterrupt
 
@@ -96,6 +102,25 @@ class State:
     def has_commit(self) -> bool:
         """True if there is a commit that `restore` returns to, of this rank or of one that it has synchronized with."""
         return self._committed_version > 0
+
+    def begin_attempt(self) -> None:
+        """Begin to count commits anew, from a state that was synchronized; `run` calls it."""
+        self._progress = Progress(self._counters())
+
+    def progress_at_commit(self) -> Progress:
+        """Return the place of the last commit, and which counters have moved since."""
+        kept, now = self._progress, self._counters()
+        moving = frozenset(name for name in now if now[name] != kept.counters.get(name))
+        return Progress(kept.counters, moving, kept.commits)
+
+    def counters_in_words(self) -> str:
+        """Return the counters, for an error's text: `, at epoch 3, step 19`; empty where there are none."""
+        shown = [f"{name} {count}" for name, count in list(self._counters().items())[:SHOWN_COUNTERS]]
+        return f", at {', '.join(shown)}" if shown else ""
+
+    def _counters(self) -> dict[str, int]:
+        """Return integers that tell how far the training is, by name."""
+        return {}
 
     def _agree(self) -> bool:
         """Agree with all ranks on updates, and take their words; return whether there is an update."""
@@ -228,6 +253,12 @@ class ObjectState(State):
         old, self._size = self._size, _size_of_world()
         if old is not None and self._size is not None and old != self._size:
             self._policy(Resize(self, old, self._size))
+
+    def _counters(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name, handler in self._handlers.items():
+            found.update(handler.counters(name[:MAX_NAME_CHARACTERS], vars(self).get(name)))
+        return dict(list(found.items())[:MAX_COUNTERS])
 
     def _words(self) -> list[int]:
         words = [handler.words(getattr(self, name)) for name, handler in self._handlers.items()]

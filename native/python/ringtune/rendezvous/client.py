@@ -14,6 +14,7 @@ from .channel import Channel, ChannelError, Deadline, Message, encode_frame
 from .conflicts import failure_from
 from .connector import Destination, open_channel
 from .place import Place
+from .progress import Progress
 from .proof import JOIN_PURPOSE, NO_RANK, Membership, derived_key
 from .site import Site, meeting_place, own_site
 
@@ -33,6 +34,8 @@ class RendezvousClient:
             know when the work is done.
         patience_s: Time that other workers have, seconds, to ask for the next meeting too, if that is shorter than the
             server's; infinity after a meeting.
+        progress: Place of the training, for the launcher; None where none is known.
+        failure: Error that ends this process, for the launcher; empty while there is none.
     """
 
     def __init__(self, server: Address, job_key: bytes, worker_id: str = "") -> None:
@@ -46,6 +49,8 @@ class RendezvousClient:
         self.server = server
         self.is_unfinished = False
         self.patience_s = math.inf
+        self.progress: Progress | None = None
+        self.failure = ""
         self._job_key = job_key
         self._worker_id = worker_id
         self._channel: Channel | None = None
@@ -93,7 +98,7 @@ class RendezvousClient:
             channel = self._connected(deadline)
             try:
                 patience_s = None if math.isinf(self.patience_s) else self.patience_s
-                channel.send({"type": "next", "patience_s": patience_s})
+                channel.send({"type": "next", "patience_s": patience_s, **self._words()})
                 return self._attend(channel)
             except ChannelError:
                 self.close()
@@ -121,14 +126,14 @@ class RendezvousClient:
         """Hand over the connection, for the end of this process to tell its exit code.
 
         Returns:
-            The socket, and the message for each exit code, an empty one where the end of the connection says enough;
-            None if there is no connection.
+            The socket, and the message for each exit code; None if there is no connection.
         """
         channel, self._channel = self._channel, None
         if channel is None:
             return None
-        failures = [encode_frame({"type": "exited", "code": code}) for code in range(1, EXIT_CODES)]
-        return channel.detach(), [b"" if self.is_unfinished else encode_frame({"type": "done"}), *failures]
+        words = self._words()
+        failures = [encode_frame({"type": "exited", "code": code, **words}) for code in range(EXIT_CODES)]
+        return channel.detach(), [failures[0] if self.is_unfinished else encode_frame({"type": "done"}), *failures[1:]]
 
     def close(self) -> None:
         """Close the connection, which is a loss to the job unless `done` came before; idempotent."""
@@ -136,6 +141,10 @@ class RendezvousClient:
             self._channel.close()
             self._channel = None
         self._has_ended = False
+
+    def _words(self) -> dict[str, object]:
+        """Return what a message tells of the training."""
+        return {} if self.progress is None else {"progress": self.progress.to_message(), "failure": self.failure}
 
     # --- the meeting that begins
 

@@ -4,9 +4,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from ringtune.printable import shown_command
+
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENING = "0A"
-_SHOWN_CHARACTERS = 120
 
 
 def describe_holder(port: int) -> str:
@@ -34,7 +35,7 @@ def _open_files(pid: int) -> Iterator[str]:
 
 
 def _command(pid: int) -> str:
-    return _text(Path(f"/proc/{pid}/cmdline")).replace("\0", " ").strip()[:_SHOWN_CHARACTERS]
+    return shown_command(_text(Path(f"/proc/{pid}/cmdline")).split("\0"))
 
 
 def _text(path: Path) -> str:

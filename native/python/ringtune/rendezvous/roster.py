@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .progress import Progress
+
 
 @dataclass(frozen=True)
 class Worker:
@@ -25,6 +27,9 @@ class Worker:
         first_meeting: Number of the first meeting that it took part in; None for a newcomer.
         meeting: Number of the latest one; None for a newcomer.
         rank: Rank that it got there; None for a newcomer.
+        progress: Place of its training, as it told it last; None where it has told none.
+        failure: Its own words on why it failed; empty while it has not, and where it has said nothing.
+        is_expelled: Whether the others go on without it although it runs.
     """
 
     arrival: int
@@ -35,6 +40,9 @@ class Worker:
     first_meeting: int | None = None
     meeting: int | None = None
     rank: int | None = None
+    progress: Progress | None = None
+    failure: str = ""
+    is_expelled: bool = False
 
     def __str__(self) -> str:
         """Return the worker in words, for messages."""

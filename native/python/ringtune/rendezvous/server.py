@@ -17,14 +17,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ringtune.errors import DismissedError, RendezvousError, RingtuneError
+from ringtune.printable import shown
 
 from .acceptor import EXPIRY_S, Acceptor, PendingConnection
 from .address import Address, bound_address, listen
 from .attendance import Attendance, Attendant
 from .channel import ChannelError, Message
 from .loop import Loop
+from .progress import Progress
 from .proof import JOIN_PURPOSE, NO_RANK, Membership, new_nonce
 from .roster import Gathering, Roster, Worker
+
+MAX_FAILURE_CHARACTERS = 500  # of the words of a worker that fails
 
 
 @dataclass(frozen=True)
@@ -177,11 +181,11 @@ class RendezvousServer:
     def _admit(self, pending: PendingConnection, join: Message) -> None:
         try:
             attendant = self._attendance.read(pending.channel, join)
-        except ChannelError:
+            refusal = self._roster.refusal(attendant.worker, self._attendance.workers())
+        except Exception:  # noqa: BLE001  (one worker's message, whatever it raises, is no reason to leave the others)
             pending.channel.close()
             return
         self._next_number = max(self._next_number, (attendant.worker.meeting or -1) + 1)  # of a server before this one
-        refusal = self._roster.refusal(attendant.worker, self._attendance.workers())
         if refusal is not None:
             attendant.condemn(RendezvousError(refusal))
         pending.channel.notice_silence()
@@ -189,6 +193,14 @@ class RendezvousServer:
         self._loop.add(pending.channel, lambda: self._hear(attendant))
 
     def _hear(self, attendant: Attendant) -> None:
+        """Do what a worker's message says; one that raises an error ends that worker alone."""
+        try:
+            self._obey(attendant)
+        except Exception as error:  # noqa: BLE001  (as for `_admit`)
+            if self._attendance.find(attendant.arrival) is attendant:
+                self._end(attendant, f"its message cannot be used: {shown(str(error))}", is_done=False)
+
+    def _obey(self, attendant: Attendant) -> None:
         try:
             attendant.channel.pump()
             message = attendant.channel.next_message()
@@ -197,6 +209,7 @@ class RendezvousServer:
             return
         if message is None:
             return
+        self._note_words(attendant, message)
         if message["type"] == "next":
             attendant.ask(message.get("patience_s"))
             self._changed_s = time.monotonic()
@@ -205,7 +218,14 @@ class RendezvousServer:
         elif message["type"] == "done":
             self._end(attendant, "its work is done", is_done=True)
         elif message["type"] == "exited":
-            self._end(attendant, f"it exited with code {message.get('code')}", is_done=False)
+            self._end(attendant, f"it exited with code {shown(message.get('code'))}", is_done=False)
+
+    def _note_words(self, attendant: Attendant, message: Message) -> None:
+        """Take note of what a worker tells of its training."""
+        progress = Progress.from_message(message.get("progress"))
+        if progress is not None:
+            failure = str(message.get("failure", ""))[:MAX_FAILURE_CHARACTERS]
+            attendant.worker = replace(attendant.worker, progress=progress, failure=failure)
 
     def _end_broken(self, arrival: int) -> None:
         """End a worker that takes no messages; what it has said before counts, such as that its work is done."""
@@ -229,6 +249,7 @@ class RendezvousServer:
     def _condemn(self, attendant: Attendant, verdict: RingtuneError) -> None:
         """Take a worker out of the job that is still connected."""
         attendant.condemn(verdict)
+        attendant.worker = replace(attendant.worker, is_expelled=not isinstance(verdict, DismissedError))
         self._lose(attendant, str(verdict), is_done=isinstance(verdict, DismissedError))
 
     def _lose(self, attendant: Attendant, text: str, *, is_done: bool) -> None:
@@ -356,7 +377,7 @@ class RendezvousServer:
         forming = self._forming
         is_answer = forming is not None and attendant.arrival == forming.arrivals[0]
         if forming is not None and is_answer and message.get("number") == forming.number:
-            self._begin(forming, str(message.get("address")))
+            self._begin(forming, str(Address.parse(str(message.get("address")))))
 
     def _begin(self, forming: _Forming, address: str) -> None:
         """Let the workers of a meeting go and meet."""

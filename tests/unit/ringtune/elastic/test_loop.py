@@ -11,6 +11,7 @@ from ringtune.elastic.handlers import StateHandler, ValueHandler
 from ringtune.elastic.loop import HOW_TO_START, elastic
 from ringtune.elastic.membership import WorldMembership
 from ringtune.errors import ConfigError, PeerLostError
+from ringtune.rendezvous.progress import Progress
 from ringtune.session import SESSION
 
 
@@ -21,6 +22,7 @@ class Alone(WorldMembership):
         self._updates = updates
         self._looks = 0
         self.joined = 0
+        self.told: list[tuple[Progress, str]] = []
 
     @property
     def is_elastic(self) -> bool:
@@ -31,6 +33,10 @@ class Alone(WorldMembership):
         """Return whether this look has an update."""
         self._looks += 1
         return self._looks in self._updates
+
+    def note_progress(self, progress: Progress, failure: str = "") -> None:
+        """Keep what the launcher is told."""
+        self.told.append((progress, failure))
 
     def join(self) -> None:
         """Join, and count it."""
@@ -114,6 +120,36 @@ def test_an_ordinary_exception_passes() -> None:
     with pytest.raises(ValueError, match="the data is wrong"):
         elastic(train, Alone())(ObjectState(step=0))
     assert 1 == len(calls)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError("folder\nfull"), "PermissionError: folder"),
+        (SystemExit(3), "sys.exit(3)"),
+    ],
+)
+def test_the_launcher_is_told_of_commits_and_errors(error: BaseException, words: str) -> None:
+    """At a meeting it gets the place of the last commit, at the end the error as well, and what has moved since."""
+
+    def train(state: Any) -> None:
+        if len(membership.told) == 1:
+            state.done["steps"] = 12
+            raise error
+        for state.done["steps"] in (10, 11):
+            state.commit()
+        state.done["steps"] = 15
+        raise PeerLostError("rank 1 is gone")
+
+    membership = Alone()
+    with pytest.raises(type(error)):
+        elastic(train, membership)(ObjectState(epoch=3, done={"steps": 0}, losses=[1, 2], seed=2**60))
+
+    at = {"epoch": 3, "done.steps": 11}
+    assert [
+        (Progress(at, commits=1), ""),
+        (Progress(at, frozenset(["done.steps"]), 0), f"{words}, at epoch 3, done.steps 12"),
+    ] == membership.told
 
 
 def test_a_loss_without_a_next_meeting_says_how_to_start() -> None:

@@ -3,7 +3,8 @@
 
 A job goes on after a loss as long as its hosts may bring enough workers in time. It ends well when a worker has done
 its work and nobody runs any more. It fails when there are too few workers for too long, when its number of resets is
-used up, or when its program ends everywhere by its own doing.
+used up, or when its program fails by its own doing on all workers: on those of one world, or, without a newer commit
+in between, on as many as a world has.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from ringtune.launch.ending import NEVER_S, Ending
 
 from .crew import CrewMember, Fate
+from .own_failures import OwnFailures
 from .sizes import WorldLimits
 
 GENERAL_FAILURE = 1
@@ -29,6 +31,8 @@ class Course(Ending):
         self._limits = limits
         self._code = 0
         self._losses: list[CrewMember] = []  # since the latest meeting
+        self._unjudged: list[CrewMember] = []  # losses that `judge` has not seen
+        self._own_failures = OwnFailures()
         self._latest: set[int] = set()
         self._short_since_s: float | None = now_s
         self.failure = ""
@@ -51,6 +55,7 @@ class Course(Ending):
 
     def note_meeting(self, members: Sequence[CrewMember]) -> None:
         """Take the workers of a meeting, and forget the losses before it: these have gone on without them."""
+        self._own_failures.note_survivors([member.progress for member in members if self.is_in_latest(member)])
         self._losses.clear()
         self._latest = {member.number for member in members}
 
@@ -64,6 +69,7 @@ class Course(Ending):
             self.has_done = True
         elif fate is Fate.LOST:
             self._losses.append(member)
+            self._unjudged.append(member)
 
     def fail(self, reason: str, code: int, now_s: float) -> None:
         """End the job; the first reason holds."""
@@ -80,6 +86,7 @@ class Course(Ending):
             now_s: The time.
         """
         self._runs_any = bool(running)
+        self._count_own_failures(running)
         if self.failure or self.received_signal:
             return
         if self.has_done:
@@ -87,8 +94,22 @@ class Course(Ending):
                 self._judge_last_ends()
         elif not running and self._losses and all(member.ended_itself for member in self._losses):
             self.fail(*_own_doing(self._losses), now_s)
+        elif self._own_failures.are_enough:
+            reason, code = _own_doing(self._own_failures.members)
+            between = ", with no newer commit in between" if len(self._own_failures) > 1 else ""
+            self.fail(f"{reason}{between}", code, now_s)
         else:
             self._judge_number(staffed, now_s)
+
+    def _count_own_failures(self, running: Sequence[CrewMember]) -> None:
+        """Count the new losses that are the program's own doing; a newcomer that cannot join a world says nothing."""
+        has_world = any(self.is_in_latest(member) for member in running)
+        for member in self._unjudged:
+            if member.ended_itself and (member.meeting is not None or not has_world):
+                size = member.world_size or len(self._latest) or self._limits.first_workers
+                has_survivors = has_world and self.is_in_latest(member)  # who will tell the place as they meet
+                self._own_failures.note(member, size, has_survivors=has_survivors)
+        self._unjudged.clear()
 
     def _judge_number(self, staffed: int, now_s: float) -> None:
         """Fail a job that has had too few workers for too long."""
@@ -133,4 +154,4 @@ def describe_loss(member: CrewMember) -> str:
     if member.exit.code == 0:
         when = "before it had called init()" if member.arrival is None else "without having said that its work is done"
         return f"{member} exited with code 0 {when}"
-    return f"{member} {member.exit.description}"
+    return f"{member} {member.exit.description}" + f" ({member.failure})" * bool(member.failure)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ringtune.launch.processes import RankExit
+from ringtune.rendezvous.progress import Progress
 from ringtune.rendezvous.roster import Worker
 
 ABSENCE_S = 35.0  # for a worker that the rendezvous server has lost or expelled; it tries for 30 s to come back
-WORD_LIMIT_S = 3.0  # for the word *done* of a worker that has exited with 0: it comes by another way than its exit
+WORD_LIMIT_S = 3.0  # for the last words of a worker that has exited by itself: they come by another way than its exit
 
 
 class Fate(Enum):
@@ -36,8 +37,12 @@ class CrewMember:
         arrival: Number of its latest connection to the rendezvous server; None before it has come.
         meeting: Number of its latest meeting; None for a newcomer.
         rank: Its rank there.
+        world_size: Number of workers there; 0 for a newcomer.
         is_connected: Whether the rendezvous server hears of it.
         is_done: Whether it has said that its work is done.
+        progress: Place of its training, as it told it last; None where it has told none.
+        failure: Its own words on why it failed; empty where it has said nothing.
+        is_expelled: Whether the others have gone on without it although it ran.
         dropped_s: When the rendezvous server heard of it for the last time, or did without it; None while it hears.
         leave_by_s: Time by which it is to have left; None for a worker that is meant to go on.
         exit: End of its process; None while it runs.
@@ -51,8 +56,12 @@ class CrewMember:
     arrival: int | None = None
     meeting: int | None = None
     rank: int | None = None
+    world_size: int = 0
     is_connected: bool = False
     is_done: bool = False
+    progress: Progress | None = None
+    failure: str = ""
+    is_expelled: bool = False
     dropped_s: float | None = None
     leave_by_s: float | None = None
     exit: RankExit | None = None
@@ -79,8 +88,8 @@ class CrewMember:
 
     @property
     def ended_itself(self) -> bool:
-        """True if its program ended by its own doing: neither killed nor lost with its host."""
-        return self.exit is not None and not self.exit.signal_number and not self.exit.loss
+        """True if its program ended by its own doing: neither killed, nor lost with its host, nor left behind."""
+        return self.exit is not None and not (self.exit.signal_number or self.exit.loss or self.is_expelled)
 
     def fate(self, now_s: float) -> Fate | None:
         """Return how its end counts; None while that cannot be told."""
@@ -88,11 +97,9 @@ class CrewMember:
             return None
         if self.leave_by_s is not None:
             return Fate.LEFT
-        if self.exit.code != 0:
-            return Fate.LOST
-        if self.is_done:
+        if self.is_done and self.exit.code == 0:
             return Fate.DONE
-        may_still_say = self.is_connected and now_s < self.exit_s + WORD_LIMIT_S
+        may_still_say = self.ended_itself and self.is_connected and now_s < self.exit_s + WORD_LIMIT_S
         return None if may_still_say else Fate.LOST
 
     def __str__(self) -> str:

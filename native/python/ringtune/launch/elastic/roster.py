@@ -113,8 +113,9 @@ class LauncherRoster:
         """Note everybody's rank."""
         self.meetings += 1
         members = [member for worker in ranks if (member := self._crew.of(worker)) is not None]
-        for rank, member in enumerate(members):
-            member.meeting, member.rank = number, rank
+        for rank, (member, worker) in enumerate(zip(members, ranks, strict=True)):  # all were started by this launcher
+            member.meeting, member.rank, member.world_size = number, rank, len(members)
+            member.progress = worker.progress
         self._note_meeting(members)
 
     def ended(self, worker: Worker, text: str, *, is_done: bool) -> None:
@@ -124,6 +125,7 @@ class LauncherRoster:
         if member is None or member.arrival != worker.arrival:
             return
         member.is_connected, member.dropped_s = False, time.monotonic()
+        member.progress, member.failure, member.is_expelled = worker.progress, worker.failure, worker.is_expelled
         if member.leave_by_s is not None:
             return
         if is_done and worker.meeting is None:  # came when others were done already

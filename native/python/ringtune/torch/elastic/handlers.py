@@ -3,7 +3,7 @@
 
 # ruff: noqa: SLF001  (a scaler has no public way to forget a step that was interrupted)
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,10 @@ class SamplerHandler(StateHandler):
         """Join the indices that ranks with the newest state have processed, and share out the rest."""
         own = value.mask() if is_current else np.zeros(len(value.mask()), np.bool_)
         value.take(value.epoch, allreduce(own, op=Max, name=f"{name}.processed"))
+
+    def counters(self, name: str, value: ElasticSampler) -> Mapping[str, int]:
+        """See `StateHandler`."""
+        return {f"{name}.epoch": value.epoch, f"{name}.processed": int(value.mask().sum())}
 
     def words(self, value: ElasticSampler) -> Sequence[int]:
         """See `StateHandler`."""

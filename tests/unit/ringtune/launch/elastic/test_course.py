@@ -11,6 +11,7 @@ from ringtune.launch.elastic.crew import CrewMember, Fate
 from ringtune.launch.elastic.host_table import Cooldown
 from ringtune.launch.elastic.sizes import WorldLimits
 from ringtune.launch.processes import RankExit
+from ringtune.rendezvous.progress import Progress
 
 LIMITS = WorldLimits(min_workers=2, first_workers=3, elastic_s=100.0)
 
@@ -82,6 +83,128 @@ def test_losses_before_a_meeting_do_not_count_after_it() -> None:
     job.judge([], 0, 5.0)
 
     assert (True, 5) == (job.is_complete, job.exit_code())
+
+
+class Job:
+    """An elastic job whose workers meet and fail; others are always starting."""
+
+    def __init__(self, limits: WorldLimits = LIMITS) -> None:
+        """Begin without a meeting."""
+        self.course = Course(limits, 0.0)
+        self._meetings = 0
+        self._clock_s = 0.0
+        self._world: dict[int, CrewMember] = {}
+        self._left: dict[int, CrewMember] = {}  # of earlier worlds
+        self._starting = CrewMember(99, "a")
+
+    def meet(self, *numbers: int, place: Progress | None = None) -> None:
+        """Let workers meet; the survivors tell the place of their last commit."""
+        found = {number: self._world.get(number) or CrewMember(number, "a", arrival=number) for number in numbers}
+        for rank, (number, member) in enumerate(found.items()):
+            member.progress = place if number in self._world else None
+            member.meeting, member.rank, member.world_size = self._meetings, rank, len(numbers)
+        self.course.note_meeting(list(found.values()))
+        self._left |= self._world
+        self._world, self._meetings = found, self._meetings + 1
+
+    def lose(
+        self,
+        number: int,
+        exit_: RankExit,
+        place: Progress | None = None,
+        failure: str = "",
+        *,
+        is_expelled: bool = False,
+    ) -> bool:
+        """End a worker with its last words; return whether the job ends."""
+        member = self._world.pop(number, None) or self._left.pop(number, None) or CrewMember(number, "a")
+        self._clock_s += 1.0
+        member.exit, member.exit_s, member.failure = exit_, self._clock_s, failure
+        member.progress, member.is_expelled = place or member.progress, is_expelled
+        self.course.note_end(member, Fate.LOST)
+        running = [*self._world.values(), self._starting]
+        self.course.judge(running, len(running), self._clock_s)
+        return bool(self.course.failure)
+
+
+def at(commits: int = 1, moving: tuple[str, ...] = ("step",), **counters: int) -> Progress:
+    """Return the place of a commit."""
+    return Progress(counters, frozenset(moving), commits)
+
+
+FAILED, KILLED = RankExit(0, 1, 0), RankExit(0, 137, SIGKILL)
+
+
+def test_a_failure_that_repeats_on_as_many_workers_as_the_world_had_ends_the_job() -> None:
+    """Each worker that becomes rank 0 fails at one step, while others are being started; the first one's code holds."""
+    job = Job()
+    job.meet(0, 1, 2)
+
+    assert not job.lose(0, RankExit(0, 4, 0), at(step=10), "PermissionError: folder, at step 19")
+    job.meet(1, 2, place=at(step=10))
+    job.meet(1, 2, 3, place=at(step=10))
+    assert not job.lose(1, FAILED, at(0, step=10), "PermissionError: folder, at step 19")
+    job.meet(2, 3, place=at(0, step=10))
+    assert job.lose(2, FAILED, at(0, step=10), "PermissionError: folder, at step 19")
+
+    assert 4 == job.course.exit_code()
+    assert (
+        "worker 0 (host a, pid 0, rank 0) exited with code 4 (PermissionError: folder, at step 19), and 2 other "
+        "workers after it, with no newer commit in between" == job.course.failure
+    )
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told by the next failure", "told by survivors"])
+def test_failures_that_a_newer_commit_separates_do_not_add_up(is_told: bool) -> None:
+    """A job that makes progress survives any number of workers that fail by themselves, however they end."""
+    job = Job()
+    job.meet(0, 1, 2)
+    ended = False
+    for number in range(9):
+        place = at(step=10 * (number + 1))
+        ended |= job.lose(number, FAILED, *((place, "ValueError") if is_told else (None, "")))
+        job.meet(number + 1, number + 2, number + 3, place=place)
+
+    assert not ended
+
+
+def test_the_end_of_a_world_of_which_each_worker_failed_by_itself_ends_the_job() -> None:
+    """The last worker of a shrunken world fails: nothing is left that another one could go on from."""
+    job = Job()
+    job.meet(0, 1, 2)
+    assert not job.lose(0, KILLED)
+    assert not job.lose(1, KILLED)
+    job.meet(2, place=at(step=10))
+    job.meet(3)  # came while the end of the last one was not seen yet
+
+    assert job.lose(2, FAILED)
+
+
+def test_losses_by_signals_and_of_workers_that_were_left_behind_are_no_failures_of_the_program() -> None:
+    """Machines that are taken away again and again do not end a job, whatever code their workers have."""
+    job = Job()
+    ended = False
+    for number in range(0, 12, 3):
+        job.meet(number, number + 1, number + 2, place=at(step=10))
+        ended |= job.lose(number, FAILED, is_expelled=True) or job.lose(number + 1, KILLED)
+
+    assert not ended
+
+
+def test_workers_that_cannot_join_a_running_world_do_not_end_it() -> None:
+    """A broken host starts one worker after the other, while those of others train from one rare commit to the next."""
+    job = Job()
+    job.meet(0, 1, 2)
+
+    assert [False] * 6 == [job.lose(number, FAILED) for number in range(3, 9)]
+
+
+def test_workers_that_fail_one_after_the_other_before_they_have_met_end_the_job() -> None:
+    """A program that cannot be imported fails at different times on slow and on fast hosts."""
+    job = Job()
+
+    assert [False, False, True] == [job.lose(number, RankExit(0, 7, 0)) for number in range(3)]
+    assert 7 == job.course.exit_code()
 
 
 def test_too_few_workers_for_too_long_end_the_job() -> None:

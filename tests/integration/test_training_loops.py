@@ -10,7 +10,7 @@ import pytest
 from tests.integration.jobs import Finished, ranks, run_job
 
 LOOPS = Path(__file__).with_name("training_loops")
-FAMILIES = ("parameters", "gradients", "assigned", "states", "models")
+FAMILIES = ("parameters", "gradients", "own_updates", "assigned", "states", "models")
 
 
 def _names(family: str) -> list[str]:

@@ -7,7 +7,7 @@ import torch
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, adamw, agree, momentum, network, rows, squared, train_step, weights
+from .sides import Side, Values, adamw, agree, momentum, network, refused, rows, squared, train_step, weights
 
 STEPS = 6
 WIDTHS = (16, 128)
@@ -250,3 +250,71 @@ def loop_dtype_and_shape_changed() -> None:
                 return weights(model)
 
             agree(loop)
+
+
+def loop_different_parameters() -> None:
+    """Ranks whose parameters differ, in the first one too, get an error at once that names the difference.
+
+    Without names another order shows where the ranks' weights are equal.
+    """
+    torch.manual_seed(7)
+    odd = hvd.rank() == 1
+    layers = [(f"{number}", torch.nn.Parameter(torch.randn(8, 8))) for number in range(4)]
+    wide = torch.nn.Parameter(torch.randn(9 if odd else 8, 8))
+    precise = torch.nn.Parameter(torch.randn(8, 8, dtype=torch.float32 if odd else torch.float64))
+    other = ("other", torch.nn.Parameter(torch.randn(8, 8)))
+    cases: tuple[tuple[list[Any], str], ...] = (
+        ([layers[1], layers[0], *layers[2:]] if odd else layers, "another order"),
+        ([*layers[:2], layers[3], layers[2]] if odd else layers, "another order"),
+        (layers[1:] if odd else layers, "trains 0"),
+        (layers[:-1] if odd else layers, "trains 3"),
+        ([other, *layers[1:]] if odd else layers, "trains other"),
+        ([("0", wide), *layers[1:]], "(float64, shape (8, 8)), that of rank 1 0.case5 (float64, shape (9, 8))"),
+        ([*layers[:-1], ("3", precise)], "(float64, shape (8, 8)), that of rank 1 3.case6 (float32, shape (8, 8))"),
+    )
+    for number, (named, words) in enumerate(cases):  # a name of their own each, for each counts how often it was used
+        apart = [(f"{name}.case{number}", own) for name, own in named]
+        _refused_at_the_first_step(apart, words)
+        _refused_at_the_first_step(apart, words, op=hvd.Adasum)
+    for options in ({}, {"op": hvd.Adasum}):
+        torch.manual_seed(7)
+        nameless = [("", torch.nn.Parameter(torch.randn(8, 8))) for _ in range(4)]
+        in_order = [nameless[1], nameless[0], *nameless[2:]] if odd else nameless
+        _refused_at_the_first_step(in_order, "pass named_parameters=", has_names=False, **options)
+    agree(_ordinary)  # the world is as good as it was
+
+
+def _refused_at_the_first_step(named: list[Any], words: str, *, has_names: bool = True, **options: Any) -> None:
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD([own for _, own in named], lr=0.1), named if has_names else None, **options
+    )
+    for _, own in named:
+        own.grad = torch.ones_like(own)
+    refused(optimizer.step, words)
+
+
+def _ordinary(side: Side) -> Values:
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
+        train_step(side, optimizer, model, step)
+    return weights(model)
+
+
+def loop_optimizers_of_one_rank() -> None:
+    """Optimizers that ranks make in another order, or that one rank alone makes and does not step with, do no harm."""
+
+    def loop(side: Side) -> Values:
+        models = [network() for _ in range(2)]
+        in_order = list(enumerate(models)) if hvd.rank() == 0 else list(enumerate(models))[::-1]
+        if hvd.rank() == 0:
+            side.wrap(momentum(network().parameters()), None)
+        made = {}
+        for number, model in in_order:
+            named = [(f"{number}.{name}", parameter) for name, parameter in model.named_parameters()]
+            made[number] = side.wrap(momentum(model.parameters()), named)
+        for step in range(STEPS):
+            train_step(side, made[step % 2], models[step % 2], step)
+        return weights(*models)
+
+    agree(loop)

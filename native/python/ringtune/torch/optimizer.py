@@ -159,7 +159,8 @@ class DistributedMixin(WrappedOptimizer):
         """Combine the gradients, step, and mark the end of the step for the tuner.
 
         Args:
-            closure: Computes loss and gradients anew; may be called several times.
+            closure: Computes loss and gradients anew; may be called several times. Gradients of a backward pass before
+                the step are combined, too.
 
         Returns:
             What the wrapped optimizer's `step` returns.
@@ -174,6 +175,8 @@ class DistributedMixin(WrappedOptimizer):
             return inner.step() if closure is None else inner.step(closure)
         world = world_of(self._process_set)
         if closure is not None:
+            if self._reducer.is_pending:  # an optimizer of several steps uses them before it calls the closure
+                self._combine_unless_skipped(is_early=True)
             result = inner.step(self._averaged(closure))
         else:
             self._before_step()
@@ -189,7 +192,8 @@ class DistributedMixin(WrappedOptimizer):
         Gradients that are being combined are waited for and thrown away, on all ranks alike.
 
         Raises:
-            ConfigError: If other ranks step with them; raised on every rank.
+            ConfigError: If other ranks step with them, or weights were changed by them outside of `step()` so that the
+                ranks' weights differ; raised on every rank.
         """
         self._start_over()
         inner: Any = super()
@@ -200,7 +204,7 @@ class DistributedMixin(WrappedOptimizer):
         """Load the optimizer's state, and forget the backward passes that were accumulated.
 
         Raises:
-            ConfigError: If gradients are being combined, with which other ranks step; raised on every rank.
+            ConfigError: See `zero_grad`.
         """
         self._start_over()
         inner: Any = super()
@@ -219,13 +223,11 @@ class DistributedMixin(WrappedOptimizer):
             self._note_gradients()
 
     def _start_over(self) -> None:
-        if self._reducer.is_in_flight:
-            self._reducer.synchronize(self.param_groups, is_discarding=True)
-        self._reducer.restart()
+        self._reducer.throw_away(self.param_groups)
         self._was_synchronized = False
 
-    def _combine(self) -> None:
-        self._reducer.synchronize(self.param_groups)
+    def _combine(self, *, is_early: bool = False) -> None:
+        self._reducer.synchronize(self.param_groups, is_early=is_early)
 
     def _note_gradients(self) -> None:
         for entry in self._reducer.entries:
@@ -257,9 +259,9 @@ class DistributedMixin(WrappedOptimizer):
                 stacklevel=3,
             )
 
-    def _combine_unless_skipped(self) -> None:
+    def _combine_unless_skipped(self, *, is_early: bool = False) -> None:
         if self._should_synchronize:
-            self._combine()
+            self._combine(is_early=is_early)
         elif _has_gradients(self.param_groups):
             raise ConfigError(
                 "step() was called in skip_synchronize() while gradients are not combined; call synchronize() first, "

@@ -52,6 +52,11 @@ def positional_names(param_groups: Sequence[dict[str, Any]], first_group: int) -
     ]
 
 
+def is_positional(name: str) -> bool:
+    """Return whether a name is that of a position, and so the same for another parameter."""
+    return name.startswith("noname.")
+
+
 def groups_of(groups: Groups, named: Sequence[NamedParameter]) -> Mapping[int, Group]:
     """Return which parameters are reduced together, by the parameter's `id`.
 

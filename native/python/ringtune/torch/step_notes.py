@@ -9,9 +9,11 @@ one operation with small gradients; a positive scale leaves "no rank", "some" an
 |---|---|
 | 0 | the rank takes part: what the others are compared with, since ranks that have joined count as zeros |
 | 1 | the gradients are combined only to be thrown away |
-| 2 | parameters were added, removed, trained for the first time, or changed in dtype or shape |
-| 3 + i | parameter i has a gradient |
-| 3 + n + i | the gradient of parameter i was changed in flight |
+| 2 | the gradients are combined before a closure is called |
+| 3 | parameters were added, removed, trained for the first time, or changed in dtype or shape |
+| 4 | weights changed outside of `step()` while there were gradients that were not combined |
+| 5 + i | parameter i has a gradient |
+| 5 + n + i | the gradient of parameter i was changed in flight |
 """
 
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from ringtune.world import World
 
 from .buffers import dtype_number
 
-_TAKES_PART, _DISCARDS, _HAS_NEWS, _HEADER = 0, 1, 2, 3
+_TAKES_PART, _DISCARDS, _IS_EARLY, _HAS_NEWS, _HAS_MOVED, _HEADER = range(6)
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,19 @@ class StepNote:
 
     Attributes:
         discards: Whether a rank throws the gradients away.
-        is_unanimous: Whether all ranks do the same with the gradients: step with them, or throw them away.
+        is_early: Whether a rank combines them before it calls a closure.
+        is_unanimous: Whether all ranks do the same with the gradients.
         has_news: Whether a rank's parameters changed.
+        has_moved: Whether a rank's weights changed outside of `step()` while there were gradients not combined.
         absent: Indices of the parameters without a gradient on any rank.
         changed: Indices of the parameters whose gradient a rank changed in flight.
     """
 
     discards: bool = False
+    is_early: bool = False
     is_unanimous: bool = True
     has_news: bool = False
+    has_moved: bool = False
     absent: tuple[int, ...] = ()
     changed: tuple[int, ...] = ()
 
@@ -61,7 +67,7 @@ class StepNotes:
             reduction: Operation that combines the ranks' gradients.
         """
         self._name = name
-        self._count = count
+        self.count = count
         self._reduction = reduction
         self._plain = torch.zeros(_HEADER + 2 * count, dtype=torch.float32, device="cpu")
         self._plain[_TAKES_PART] = 1.0
@@ -78,11 +84,12 @@ class StepNotes:
         """
         table = self._plain.clone()
         if note != _PLAIN:
-            table[_DISCARDS], table[_HAS_NEWS] = float(note.discards), float(note.has_news)
+            table[_DISCARDS], table[_IS_EARLY] = float(note.discards), float(note.is_early)
+            table[_HAS_NEWS], table[_HAS_MOVED] = float(note.has_news), float(note.has_moved)
             for index in note.absent:
                 table[_HEADER + index] = 0.0
             for index in note.changed:
-                table[_HEADER + self._count + index] = 1.0
+                table[_HEADER + self.count + index] = 1.0
         operand = Operand(table.data_ptr(), tuple(table.shape), dtype_number(table.dtype), table)
         return start_allreduce(world, self._name, (operand, operand), self._reduction, lambda _: None), table
 
@@ -92,12 +99,14 @@ class StepNotes:
         if torch.equal(table, self._plain * one):
             return _PLAIN
         shares = (table / one).tolist()  # of the ranks that take part
-        present, changed = shares[_HEADER : _HEADER + self._count], shares[_HEADER + self._count :]
+        present, changed = shares[_HEADER : _HEADER + self.count], shares[_HEADER + self.count :]
         nearly_all = 1.0 - 2.0**-20
         return StepNote(
             discards=shares[_DISCARDS] > 0.0,
-            is_unanimous=not 0.0 < shares[_DISCARDS] < nearly_all,
+            is_early=shares[_IS_EARLY] > 0.0,
+            is_unanimous=not any(0.0 < share < nearly_all for share in (shares[_DISCARDS], shares[_IS_EARLY])),
             has_news=shares[_HAS_NEWS] > 0.0,
+            has_moved=shares[_HAS_MOVED] > 0.0,
             absent=tuple(index for index, share in enumerate(present) if share == 0.0),
             changed=tuple(index for index, share in enumerate(changed) if share > 0.0),
         )

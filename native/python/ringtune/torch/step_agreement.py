@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agreement of the ranks on a step's gradients, once their backward passes have ended: all go on, or all raise."""
+
+from collections.abc import Sequence
+
+from ringtune.errors import ConfigError, MismatchError
+from ringtune.process_sets import ProcessSet
+from ringtune.submissions import Reduction
+from ringtune.world import World
+
+from .gradient_entries import GradientEntry, changed_in_flight
+from .parameter_names import NamedParameter
+from .same_parameters import OPTIMIZER, check_same_parameters, difference_of_parameters, have_same_weights
+from .step_notes import StepNote, StepNotes
+
+
+class StepAgreement:
+    """The notes of one optimizer, and the checks that they call for.
+
+    Attributes:
+        has_news: Whether this rank's parameters changed since the ranks compared them.
+        has_moved: Whether this rank's weights changed outside of `step()` while there were gradients not combined.
+    """
+
+    def __init__(self, process_set: ProcessSet, reduction: Reduction) -> None:
+        """Begin with news.
+
+        Args:
+            process_set: Ranks that take part.
+            reduction: Operation that combines the ranks' gradients.
+        """
+        self._process_set = process_set
+        self._reduction = reduction
+        self._notes: StepNotes | None = None
+        self.has_news = True
+        self.has_moved = False
+
+    def reach(
+        self, world: World, entries: Sequence[GradientEntry], *, is_discarding: bool = False, is_early: bool = False
+    ) -> StepNote:
+        """Tell this rank's note and return what all say.
+
+        Args:
+            world: World whose ranks take part.
+            entries: All parameters, in the optimizer's order.
+            is_discarding: Whether this rank throws the gradients away.
+            is_early: Whether this rank combines them before it calls a closure.
+
+        Raises:
+            ConfigError: If the parameters differ; raised on every rank.
+            EngineError: If the world is lost.
+        """
+        if self._notes is None or self._notes.count != len(entries):
+            self._notes = StepNotes(f"{OPTIMIZER}.note", len(entries), self._reduction)
+        absent, changed = [], []
+        for index, entry in enumerate(entries):
+            gradient = entry.parameter.grad
+            if gradient is None:
+                absent.append(index)
+            if entry.handle is not None and entry.differs_from(gradient):
+                changed.append(index)
+        note = StepNote(
+            discards=is_discarding,
+            is_early=is_early,
+            has_news=self.has_news,
+            has_moved=self.has_moved,
+            absent=tuple(absent),
+            changed=tuple(changed),
+        )
+        handle, table = self._notes.start(world, note)
+        try:
+            handle.wait()
+        except MismatchError:  # the numbers of parameters differ
+            raise difference_of_parameters(self._process_set, _named(entries)) from None
+        said = self._notes.read(table)
+        if said.has_news:
+            check_same_parameters(world, self._process_set, _named(entries))
+        return said
+
+    def check(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> None:
+        """Raise the error that the ranks' notes call for, if any; called once nothing is in flight.
+
+        Raises:
+            ConfigError: If a rank changed gradients in flight, used them on its own, or does something else with them
+                than others; raised on every rank.
+            EngineError: If the world is lost.
+        """
+        if said.changed and not said.discards:
+            raise changed_in_flight(entries[said.changed[0]])
+        if not said.is_unanimous:
+            raise ConfigError(_not_unanimous(said))
+        if said.has_moved:
+            self.has_moved = False
+            if not have_same_weights(world, _named(entries)):
+                raise moved_outside_of_steps("differ between the ranks now")
+
+
+def moved_outside_of_steps(state: str) -> ConfigError:
+    """Return the error for weights that were changed by gradients of each rank alone."""
+    return ConfigError(
+        "weights were changed outside of step(), between backward() and zero_grad() or load_state_dict(), by gradients "
+        f"that were not combined, and {state}. An update of your own, such as the two steps of sharpness-aware "
+        "minimization, needs optimizer.synchronize() between backward() and itself. For gradients of this rank alone, "
+        "on purpose, use torch.autograd.grad(): what it returns is not combined"
+    )
+
+
+def _not_unanimous(said: StepNote) -> str:
+    if said.discards:
+        return (
+            "some ranks threw gradients away by zero_grad() or load_state_dict() that others step with; call "
+            "zero_grad() and step() on all ranks alike"
+        )
+    return "some ranks called backward() before step(closure) and others did not; do it on all ranks alike"
+
+
+def _named(entries: Sequence[GradientEntry]) -> list[NamedParameter]:
+    return [(entry.name.removeprefix("gradient."), entry.parameter) for entry in entries]

@@ -50,6 +50,9 @@ def speedups_figure(items: Sequence[Compared]) -> Figure | None:
         error_x=error_bars(changes),
         orientation="h",
         marker={"color": BLUE},
+        text=[words.percent(change.fraction) for change in changes],
+        textposition="inside",
+        insidetextanchor="start",
         hovertemplate="%{x:.1f} %<extra></extra>",
     )
     return Figure(
@@ -76,14 +79,22 @@ def step_times_figure(items: Sequence[Compared]) -> Figure | None:
         "confirmed config": (BLUE, [item.best_ms for item in known]),
     }
     bars = [
-        go.Bar(y=names, x=values, name=label, orientation="h", marker={"color": colour})
+        go.Bar(
+            y=names,
+            x=values,
+            name=label,
+            orientation="h",
+            marker={"color": colour},
+            text=[_milliseconds(value) for value in values],
+            textposition="auto",
+        )
         for label, (colour, values) in timed.items()
         if _has_values(values)
     ]
     return Figure(
         "step-times",
         "Step times",
-        "Medians under the baseline, the geometric mean over jobs, and what a confirmed speed-up makes of them.",
+        "Under the baseline, the geometric mean of windows and jobs, and what a confirmed speed-up makes of them.",
         FigureTable.of(("what", "baseline", "confirmed config"), rows),
         _horizontal(bars, len(bars) * len(known), "step, ms"),
     )

@@ -62,7 +62,9 @@ class Templates:
             "name_of": wording.name_of,
             "link": link,
             "STATES": wording.STATES,
+            "start_of": wording.start_of,
             "telling": wording.telling,
+            "told_verdicts": wording.told_verdicts,
             "TRUSTED_JOBS": wording.TRUSTED_JOBS,
             "readable_value": readable_value,
         }

@@ -3,17 +3,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from ringtune.service.domain.jobs import StudyJob
-from ringtune.service.domain.overview import LedgerResult, ShownStudy
+from ringtune.service.domain.overview import JobPart, LedgerResult, ShownStudy
 from ringtune.tuner import Phase
 from ringtune.tuner.review import words
 
-from .wording import STATES, counted, duration, short
-
-ORDER = ("running", "adopted", "keeping_default", "ended_early", "lost")
-"""Order in which jobs' figures are shown first, by state."""
+from .wording import DECIDED, STATES, counted, duration, short
 
 
 @dataclass(frozen=True)
@@ -25,9 +21,8 @@ class JobRow:
         label: Its name, or where its id begins.
         state: Its state, in words.
         detail: The reason, or the finding.
-        counting: Results that count, of those that are shown.
-        kept_apart: Results that do not.
-        baseline_ms: Median step time under its baseline, or None.
+        used: Results that are used.
+        baseline_ms: Step time under its baseline, the geometric mean of its windows; or None.
         fastest_ms: The shortest median step time of any of its windows, or None.
     """
 
@@ -35,30 +30,50 @@ class JobRow:
     label: str
     state: str
     detail: str
-    counting: int
-    kept_apart: int
+    used: int
     baseline_ms: float | None
     fastest_ms: float | None
 
 
 def job_rows(shown: ShownStudy) -> list[JobRow]:
-    """Return the jobs of a study, those that were heard of last first."""
-    results: dict[str, list[LedgerResult]] = {}
-    for result in shown.results:
-        results.setdefault(result.job_id, []).append(result)
-    return [_row(job, results.get(job.job_id, [])) for job in shown.jobs]
+    """Return the jobs of a study that its page shows, those that were heard of last first."""
+    return [job_row(job, shown.parts.get(job.job_id, JobPart())) for job in shown.jobs]
+
+
+def job_row(job: StudyJob, part: JobPart) -> JobRow:
+    """Return a job's row, from what it gave to its study."""
+    return JobRow(
+        job=job,
+        label=label_of(job),
+        state=STATES[job.state],
+        detail=_detail(job, part.phase),
+        used=part.used,
+        baseline_ms=part.baseline_ms,
+        fastest_ms=part.fastest_ms,
+    )
 
 
 def leading_job(shown: ShownStudy, wanted: str = "") -> StudyJob | None:
-    """Return the job whose windows a page draws: the one that is wanted, else the one that has most to say.
+    """Return the job whose windows a page draws: the one that is wanted, else one that runs, else the newest decided.
 
     Windows of several jobs are never drawn on one axis: the machine was not equally fast for every job.
     """
     if wanted:
         return next((job for job in shown.jobs if job.job_id == wanted), None)
-    measured = {result.job_id for result in shown.results if result.counts}
-    told = [job for job in shown.jobs if job.job_id in measured]
-    return min(told, key=lambda job: ORDER.index(job.state), default=None)
+    running = next((job for job in _measured(shown) if job.state == "running"), None)
+    return running or decided_job(shown)
+
+
+def decided_job(shown: ShownStudy) -> StudyJob | None:
+    """Return the newest job that came to a verdict, of those with windows; without one the newest of these."""
+    measured = _measured(shown)
+    return next((job for job in measured if job.state in DECIDED), measured[0] if measured else None)
+
+
+def _measured(shown: ShownStudy) -> list[StudyJob]:
+    """Return the jobs with windows that are shown, those that were heard of last first."""
+    with_windows = {result.job_id for result in shown.results if result.counts}
+    return [job for job in shown.jobs if job.job_id in with_windows]
 
 
 def label_of(job: StudyJob) -> str:
@@ -70,21 +85,6 @@ def step_times(results: Iterable[LedgerResult]) -> list[float]:
     """Return the median step times of valid windows after the warm-up."""
     usable = (result for result in results if result.valid and result.phase != Phase.WARMUP)
     return [result.median_step_ms for result in usable if result.median_step_ms is not None]
-
-
-def _row(job: StudyJob, results: Sequence[LedgerResult]) -> JobRow:
-    counting = [result for result in results if result.counts]
-    baseline = step_times(result for result in counting if result.phase == Phase.BASELINE)
-    return JobRow(
-        job=job,
-        label=label_of(job),
-        state=STATES[job.state],
-        detail=_detail(job, results[-1].phase if results else None),
-        counting=len(counting),
-        kept_apart=len(results) - len(counting),
-        baseline_ms=median(baseline) if baseline else None,
-        fastest_ms=min(step_times(counting), default=None),
-    )
 
 
 def _detail(job: StudyJob, phase: str | None) -> str:

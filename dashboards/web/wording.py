@@ -55,6 +55,17 @@ TRUSTED_JOBS = (
     "open on loopback, or with a token that an operator declared to stand for many jobs."
 )
 DECLARED_JOBS = "Jobs of tokens that an operator declared to stand for many jobs count one by one, too."
+KEPT = "The default is kept"
+VERDICTS: Mapping[State, str] = MappingProxyType(
+    {
+        "adopted": "adopted",
+        "keeping_default": "kept the default",
+        "ended_early": "ended early",
+        "running": "running",
+        "lost": "crashed or lost",
+    }
+)
+"""Words for the jobs in each state, in the list of studies."""
 SPEED_UP = "speed\u2011up"
 """"Speed-up" with a hyphen at which no line ends."""
 UNDECIDED_YET = "Nothing is decided yet"
@@ -81,7 +92,7 @@ class Finding:
 
 
 def finding_of(study: ListedStudy) -> Finding:
-    """Return what a study found. A gain is named where it is confirmed, and nowhere else."""
+    """Return what a study found, by the rule of recommendations. A gain is named where it is confirmed alone."""
     best, decided = study.best, verdicts(study.states, DECIDED)
     if not study.trials and not study.states:
         detail = "A job with this key starts with the default. What it measures appears here as it comes."
@@ -91,17 +102,35 @@ def finding_of(study: ListedStudy) -> Finding:
             f"{level(best.evidence)} interval {bounds(best.evidence)}. {decided or 'Several jobs tested this config'}."
         )
         return Finding("confirmed", "confirmed", f"{speedup(best.evidence)} {SPEED_UP}", detail)
-    return _finding_without_a_gain(study, decided)
+    if best is not None:
+        return Finding("prior", "prior", decided or UNDECIDED_YET, PRIOR.format(reason=_begun(best.reason)))
+    if study.advice.standing == "default":
+        return Finding("none", "keeping default", decided or KEPT, f"{_begun(study.advice.reason)}.")
+    return Finding("open", "undecided", verdicts(study.states, UNDECIDED) or UNDECIDED_YET, NOTHING_DECIDED)
 
 
-def _finding_without_a_gain(study: ListedStudy, decided: str) -> Finding:
-    if study.best is not None:
-        reason = study.best.reason[:1].upper() + study.best.reason[1:]
-        return Finding("prior", "prior", decided or UNDECIDED_YET, PRIOR.format(reason=reason))
-    others = verdicts(study.states, UNDECIDED)
-    if study.states.get("keeping_default") and not study.states.get("adopted"):
-        return Finding("none", "keeping default", decided, "Nothing that was measured was shown to be faster.")
-    return Finding("open", "undecided", decided or others or UNDECIDED_YET, NOTHING_DECIDED)
+def told_verdicts(study: ListedStudy) -> list[tuple[State, str]]:
+    """Return the verdicts of a study's jobs by state: "1 adopted +75.5 %", "2 kept the default", "1 ended early".
+
+    The gain is that of the jobs' own paired tests, where they adopted one config.
+    """
+    gain = "" if study.best is None or study.best.tested is None else f" {_unbroken(words.percent(study.best.tested))}"
+    return [
+        (state, f"{study.states[state]:,} {word}{gain if state == 'adopted' else ''}")
+        for state, word in VERDICTS.items()
+        if study.states.get(state)
+    ]
+
+
+def start_of(study: ListedStudy) -> tuple[str, str]:
+    """Return what a job with a study's key starts with, as the kind and the words of a badge."""
+    if study.best is None:
+        return "none", "default"
+    return ("confirmed", "confirmed") if study.best.is_confirmed else ("prior", "prior")
+
+
+def _begun(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def verdicts(states: Mapping[State, int], which: Sequence[State]) -> str:

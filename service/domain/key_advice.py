@@ -2,27 +2,38 @@
 """What `ringtune.advice` says of a study, from the tables: the one answer for the API and for every page."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from ringtune.advice.rule import Decision, KeyAdvice, KeyVerdicts, advice_on
 from ringtune.advice.votes import pooled
 from ringtune.service.store import key_verdicts
+from ringtune.service.store.summary_rows import AgedConfig
 
 from .evidence import E9, E12
 from .reporters import is_trusted_job, reporter_of
 
 MAX_DECISIONS = 256
-"""The newest verdicts of a study that are looked at. A token that fills them hides others' and gains nothing by it: what
-two reporters adopted falls to more reporters alone."""
+"""The newest verdicts of a study that are looked at. A token that fills them hides others', and gains nothing by it: an
+adoption of two reporters falls to more reporters alone."""
 
 
-def advice_of(connection: Connection, study_id: str) -> KeyAdvice:
+@dataclass(frozen=True)
+class StudyAdvice:
+    """What the rule says of a study, and the row of the config that it gives; None where that is the default."""
+
+    said: KeyAdvice
+    best: AgedConfig | None
+
+
+def advice_of(connection: Connection, study_id: str) -> StudyAdvice:
     """Return what the rule says of a study's key; reads along indexes, however many jobs the study has."""
     adopted = key_verdicts.adopted_of(connection, study_id, 1)
     best = adopted[0] if adopted else None
     adopters = frozenset() if best is None else key_verdicts.adopters_of(connection, study_id, best.config_digest)
-    return advice_on(best, adopters, KeyVerdicts.of(_decisions(connection, study_id)))
+    said = advice_on(best, adopters, KeyVerdicts.of(_decisions(connection, study_id)))
+    return StudyAdvice(said, best if said.best is not None else None)
 
 
 def _decisions(connection: Connection, study_id: str) -> Iterable[Decision]:

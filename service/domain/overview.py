@@ -5,31 +5,34 @@ It only reads, and decides nothing: what a config is worth was decided when its 
 """
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from sqlalchemy import Connection
 
+from ringtune.advice.rule import KeyAdvice
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database, reports, studies
 from ringtune.service.store import overview as table
-from ringtune.service.store.overview import FINDINGS, ORDERS, Wanted
+from ringtune.service.store.overview import FINDINGS, ORDERS, BaselineRow, Wanted
 from ringtune.service.store.rows import ActivityRow, AgedReport, AgedRun, ListedStudyRow, Status
-from ringtune.service.store.summary_rows import JobSummary, StandName
+from ringtune.service.store.summary_rows import StandName
+from ringtune.service.store.whole_tables import windows_of_jobs
 from ringtune.tuner import Config
 
-from .evidence import mean_log_step
 from .jobs import State, StudyJob, states_of
+from .key_advice import StudyAdvice, advice_of
 from .study_cache import key_of
 from .values import ComparisonKey, Json
-from .verdicts import MAX_CONFIGS, MAX_JOBS, BestConfig, ReporterStand, best_of, verdicts_of
+from .verdicts import MAX_CONFIGS, MAX_JOBS, BestConfig, ReporterStand, recommended, verdicts_of
 
 MAX_PAGE = 500
 MAX_RESULTS = 2000
 """Maximum results of a study, the newest: more would not be read, and not be drawn."""
 MAX_RUNS = 50
 MAX_COMPARED = 200
+STEP_DIGITS = 6
+"""Decimals of a step time in ms: the tables keep its logarithm to 1e-9."""
 
 __all__ = [
     "FINDINGS",
@@ -40,6 +43,8 @@ __all__ = [
     "ORDERS",
     "BestConfig",
     "Counted",
+    "JobPart",
+    "KeyAdvice",
     "LedgerResult",
     "ListedStudy",
     "Overview",
@@ -67,9 +72,10 @@ class ListedStudy:
         age_s: Since it was created.
         idle_s: Since its newest result that counts; None without any.
         states: Number of jobs in each state, of those that reported about themselves, or came to a paired test.
-        best: Its most promising config, or None.
-        baseline_step_ms: Step time under the baseline that `best` was compared with, the geometric mean over jobs; or
-            None.
+        advice: What a job with this key should run with, by the rule that recommendations have.
+        best: The config that it gives, which paired tests adopted; None where that is the default.
+        baseline_step_ms: Step time under the baseline that `best` was compared with, the geometric mean of the windows
+            of each job, and over jobs; or None.
     """
 
     study_id: str
@@ -82,6 +88,7 @@ class ListedStudy:
     age_s: float
     idle_s: float | None
     states: Mapping[State, int]
+    advice: KeyAdvice
     best: BestConfig | None
     baseline_step_ms: float | None
 
@@ -139,6 +146,23 @@ class PushedRun:
 
 
 @dataclass(frozen=True)
+class JobPart:
+    """What a job gave to its study.
+
+    Attributes:
+        used: Its results that are used.
+        baseline_ms: Step time under its baseline, the geometric mean of its windows; None without any.
+        fastest_ms: The shortest median step time of any of its windows after the warm-up; None without any.
+        phase: Phase of its newest result; None without any.
+    """
+
+    used: int = 0
+    baseline_ms: float | None = None
+    fastest_ms: float | None = None
+    phase: str | None = None
+
+
+@dataclass(frozen=True)
 class ShownStudy:
     """A study with everything in it that people look at.
 
@@ -151,6 +175,7 @@ class ShownStudy:
         results_in_all: Number of results of all jobs.
         configs: The best first, each with what every reporter says of it.
         jobs: Those that were heard of last first.
+        parts: What each of these jobs gave, by job; without those of which nothing is used.
         runs: The newest first.
         newest_event: Number of the newest event of all studies when this was read.
     """
@@ -163,6 +188,7 @@ class ShownStudy:
     results_in_all: int
     configs: tuple[BestConfig, ...]
     jobs: tuple[StudyJob, ...]
+    parts: Mapping[str, JobPart]
     runs: tuple[PushedRun, ...]
     newest_event: int = 0
 
@@ -227,16 +253,17 @@ class Overview:
             if row is None:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
             sizes, verdicts = row.tensor_bytes, verdicts_of(connection, study_id)
-            listed = _listed(connection, table.these(connection, [study_id]))[0]
+            listed = _listed(connection, table.these(connection, [study_id]), with_silent=True)[0]
             return ShownStudy(
-                study=replace(listed, states=Counter(job.state for job in verdicts.jobs)),
+                study=listed,
                 space=row.search_space,
                 step_bytes=sum(sizes) if sizes else None,
                 tensors=len(sizes),
-                results=tuple(map(_result, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
+                results=tuple(map(result_of, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
                 results_in_all=table.count_results(connection, study_id),
                 configs=verdicts.configs,
                 jobs=verdicts.jobs,
+                parts=parts_of(connection, study_id, [job.job_id for job in verdicts.jobs]),
                 runs=tuple(map(_run, table.runs_of(connection, study_id, MAX_RUNS))),
                 newest_event=reports.newest_number(connection),
             )
@@ -264,19 +291,20 @@ class Overview:
         return self.studies(Wanted(model=model), limit=MAX_COMPARED).items
 
 
-def _listed(connection: Connection, rows: Sequence[ListedStudyRow]) -> tuple[ListedStudy, ...]:
+def _listed(
+    connection: Connection, rows: Sequence[ListedStudyRow], *, with_silent: bool = False
+) -> tuple[ListedStudy, ...]:
     ids: Collection[str] = [row.study_id for row in rows]
-    found = table.best(connection, ids)
-    best = {row.study_id: best_of(row) for row in found}
     active = {row.study_id: row for row in table.activity(connection, ids)}
-    over = {row.study_id: row.baseline for row in found}
-    baselines = _baselines(table.baseline_of_jobs(connection, ids), over)
+    baselines = table.mean_baselines(connection, ids)
     names = table.hardware_names(connection, {row.hardware for row in rows})
-    states = states_of(connection, ids)
+    states = states_of(connection, ids, with_silent=with_silent)
     shown = []
     for row in rows:
         name, machines = names[row.hardware]
-        listed = _study(row, active.get(row.study_id), best.get(row.study_id), states[row.study_id], baselines)
+        study_id, advice = row.study_id, advice_of(connection, row.study_id)
+        own = [item for item in baselines if item.study_id == study_id]
+        listed = _study(row, active.get(study_id), advice, states[study_id], own)
         shown.append(replace(listed, hardware_name=name, machines=machines))
     return tuple(shown)
 
@@ -284,10 +312,11 @@ def _listed(connection: Connection, rows: Sequence[ListedStudyRow]) -> tuple[Lis
 def _study(
     row: ListedStudyRow,
     active: ActivityRow | None,
-    best: BestConfig | None,
+    advice: StudyAdvice,
     states: Mapping[State, int],
-    baselines: Mapping[str, float],
+    baselines: Sequence[BaselineRow],
 ) -> ListedStudy:
+    best = advice.best
     return ListedStudy(
         study_id=row.study_id,
         key=key_of(row),
@@ -299,27 +328,44 @@ def _study(
         age_s=max(row.age_s, 0.0),
         idle_s=None if active is None else max(active.age_s, 0.0),
         states=states,
-        best=best,
-        baseline_step_ms=baselines.get(row.study_id),
+        advice=advice.said,
+        best=None if best is None else recommended(best, advice.said),
+        baseline_step_ms=_mean_step_ms(baselines, None if best is None else best.baseline),
     )
 
 
-def _baselines(rows: Sequence[JobSummary], over: Mapping[str, str | None]) -> dict[str, float]:
-    """Return the geometric mean of jobs' baseline step times in ms, by study.
+def _mean_step_ms(rows: Sequence[BaselineRow], over: str | None) -> float | None:
+    """Return the geometric mean of jobs' baseline step times in ms, None without any.
 
     Args:
-        rows: Rows of the jobs' baselines.
-        over: Baseline of the best config, by study: jobs with another baseline are left out.
+        rows: The means of a study's jobs, by baseline.
+        over: Baseline (JSON) of the best config: jobs with another one are left out.
     """
-    logs: dict[str, list[float]] = {}
-    for row in rows:
-        mean = mean_log_step(row)
-        if mean is not None and over.get(row.study_id) in {None, row.baseline}:
-            logs.setdefault(row.study_id, []).append(mean)
-    return {study_id: math.exp(sum(means) / len(means)) for study_id, means in logs.items()}
+    chosen = [row for row in rows if over in {None, row.baseline}]
+    jobs = sum(row.jobs for row in chosen)
+    return _step_ms(sum(row.mean_log_step * row.jobs for row in chosen) / jobs) if jobs else None
 
 
-def _result(row: AgedReport) -> LedgerResult:
+def parts_of(connection: Connection, study_id: str, job_ids: Sequence[str]) -> dict[str, JobPart]:
+    """Return what each of some jobs gave to a study, by job."""
+    sums = {row.job_id: row for row in table.parts_of_jobs(connection, study_id, job_ids)}
+    windows = windows_of_jobs(connection, study_id, job_ids)
+    found = dict.fromkeys(job_ids, JobPart())
+    for job_id, row in windows.items():
+        found[job_id] = replace(found[job_id], fastest_ms=row.fastest_ms, phase=row.phase)
+    for job_id, part in sums.items():
+        mean_ms = None if part.mean_log_step is None else _step_ms(part.mean_log_step)
+        found[job_id] = replace(found[job_id], used=part.used, baseline_ms=mean_ms)
+    return found
+
+
+def _step_ms(mean_log_step: float) -> float:
+    """Return a step time, without the digits that the sums have lost."""
+    return round(math.exp(mean_log_step), STEP_DIGITS)
+
+
+def result_of(row: AgedReport) -> LedgerResult:
+    """Return the result in a row."""
     values = {name: getattr(row, name) for name in RESULT_COLUMNS}
     return LedgerResult(config=Config(row.config_values), age_s=max(row.age_s, 0.0), **values)
 

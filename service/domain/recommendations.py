@@ -115,7 +115,7 @@ def _own(connection: Connection, asked: ComparisonKey, query: RecommendationQuer
         surface=(asked.target, asked.surface_version),
         limit=MAX_MACHINES,
     )
-    found = [_OwnStudy(row, advice_of(connection, row.study_id)) for row in rows]
+    found = [_OwnStudy(row, advice_of(connection, row.study_id).said) for row in rows]
     return sorted(found, key=lambda item: item.advice.precedence, reverse=True)
 
 

@@ -2,11 +2,11 @@
 """Verdicts of a study, read together: what became of each job, and of each config what every reporter says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from ringtune.advice.rule import evidence_of, reason_of
+from ringtune.advice.rule import KeyAdvice, evidence_of, reason_of
 from ringtune.rest_models import Evidence
 from ringtune.service.store import overview as table
 from ringtune.service.store.summary_rows import AgedConfig, NamedReporter, StandName
@@ -58,10 +58,12 @@ class BestConfig:
         config: The config.
         evidence: The evidence of all reporters together.
         is_confirmed: Whether it is confirmed.
-        is_promising: Whether a job may start with it.
+        is_promising: Whether a search may begin with it.
         stands: The stand of each reporter, where they were asked for.
         reason: Grounds on which it is confirmed, or a prior, as recommendations give them.
         is_over_default: Whether its speed-up is over the target's default, not over a baseline that jobs were given.
+        tested: Its speed-up in its reporters' own paired tests, a fraction; None where nobody tested it. It is what
+            they found, and no promise.
     """
 
     config: Config
@@ -71,6 +73,7 @@ class BestConfig:
     stands: tuple[ReporterStand, ...] = ()
     reason: str = ""
     is_over_default: bool = True
+    tested: float | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,13 @@ def verdicts_of(connection: Connection, study_id: str) -> StudyVerdicts:
     return StudyVerdicts(jobs, tuple(best_of(row, stands.get(row.config_digest, ())) for row in rows))
 
 
+def recommended(row: AgedConfig, advice: KeyAdvice) -> BestConfig:
+    """Return the config that the advice gives, with the advice's own word on it."""
+    is_confirmed = advice.standing == "confirmed"
+    evidence = evidence_of(row, row.age_s, has_gain=is_confirmed)
+    return replace(best_of(row), evidence=evidence, is_confirmed=is_confirmed, reason=advice.reason)
+
+
 def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = ()) -> BestConfig:
     """Return the config of a row."""
     evidence, config = evidence_of(row, row.age_s, has_gain=row.is_confirmed), Config(row.config_values)
@@ -103,6 +113,7 @@ def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = ()) -> BestConfig
         stands=tuple(stands),
         reason=reason_of(row),
         is_over_default=row.is_over_default,
+        tested=row.speedup if row.adopted else None,
     )
 
 

@@ -11,20 +11,52 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, case, exists, func, null, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    ScalarSelect,
+    Select,
+    case,
+    cast,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+)
 
 from .clock import UnixNow
 from .database import whole_sum
 from .rows import ActivityRow, AgedReport, AgedRun, CountedRow, ListedStudyRow, StudyHead, all_of
 from .summaries import BASELINE, rank
-from .summary_rows import AgedConfig, JobSummary, NamedReporter
-from .tables import config_summaries, job_summaries, reporter_summaries, reports, runs, studies, tokens
+from .summary_rows import AgedConfig, NamedReporter
+from .tables import config_summaries, job_facts, job_summaries, reporter_summaries, reports, runs, studies, tokens
 
 NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"model": ("model_name", "model_name"), "hardware": ("hardware_name", "machines_text")}
 )
 """Columns with what people call a model or hardware, by the column of its fingerprint; the first that is set goes."""
 LISTED = tuple(studies.c[field.name] for field in fields(StudyHead))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineRow:
+    """The mean ln(step time in ms) of the jobs of a study with one baseline (JSON), and their number."""
+
+    study_id: str
+    baseline: str | None
+    jobs: int
+    mean_log_step: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPartRow:
+    """A job's results that are used, and the mean ln(step time in ms) under its baseline, or None."""
+
+    job_id: str
+    used: int
+    mean_log_step: float | None
 
 
 @dataclass(frozen=True)
@@ -36,7 +68,7 @@ class Wanted:
         target: The tuned target.
         model: Fingerprint.
         hardware: Fingerprint.
-        finding: `confirmed`, `prior` (a start that is not confirmed), or `none`.
+        finding: By the jobs' verdicts: `confirmed`, `adopted`, `kept` (nobody adopted), or `open` (no verdict).
     """
 
     text: str = ""
@@ -51,14 +83,14 @@ def page(connection: Connection, wanted: Wanted, order: str, *, offset: int, lim
     return all_of(connection.execute(page_query(wanted, order, offset=offset, limit=limit)), ListedStudyRow)
 
 
-def page_query(wanted: Wanted, order: str, *, offset: int, limit: int) -> Select[Any]:
+def page_query(wanted: Wanted, order: str, *, offset: int, limit: int | None) -> Select[Any]:
     """Return the query behind `page`.
 
     Args:
         wanted: The filter.
         order: A name in `ORDERS`, with a minus in front for the other direction.
         offset: Number of studies to skip.
-        limit: Maximum number of studies.
+        limit: Maximum number of studies; None for all.
     """
     keys = ORDERS[order.removeprefix("-")]()
     directed = [key.asc() if order.startswith("-") else key.desc() for key in keys]
@@ -93,20 +125,6 @@ def layouts(connection: Connection, limit: int) -> Sequence[tuple[int, ...]]:
     return [tuple(json.loads(text)) for text in texts]
 
 
-def best(connection: Connection, study_ids: Collection[str]) -> Sequence[AgedConfig]:
-    """Return of each study its most promising config, as recommendations rank them."""
-    own = config_summaries.c
-    place = func.row_number().over(partition_by=own.study_id, order_by=rank(config_summaries))
-    ranked = (
-        select(config_summaries, place.label("place"))
-        .where(own.study_id.in_(study_ids), own.is_promising.is_(True))
-        .subquery()
-    )
-    columns = (column for column in ranked.c if column.name != "place")
-    query = select(*columns, (UnixNow() - ranked.c.newest_unix_s).label("age_s")).where(ranked.c.place == 1)
-    return all_of(connection.execute(query), AgedConfig)
-
-
 def activity(connection: Connection, study_ids: Collection[str]) -> Sequence[ActivityRow]:
     """Return the activity of each study with results that count."""
     own = job_summaries.c
@@ -123,11 +141,29 @@ def activity(connection: Connection, study_ids: Collection[str]) -> Sequence[Act
     return all_of(connection.execute(query), ActivityRow)
 
 
-def baseline_of_jobs(connection: Connection, study_ids: Collection[str]) -> Sequence[JobSummary]:
-    """Return the jobs' rows for their own baselines, by study."""
+def mean_baselines(connection: Connection, study_ids: Collection[str]) -> Sequence[BaselineRow]:
+    """Return the mean ln(step time) of jobs' own baselines, each job once, by study and baseline."""
     own = job_summaries.c
-    query = select(job_summaries).where(own.study_id.in_(study_ids), own.config_digest == BASELINE)
-    return all_of(connection.execute(query.order_by(own.study_id, own.job_id)), JobSummary)
+    log_step = cast(own.log_step_e9, Double()) / own.samples * 1e-9
+    query = (
+        select(own.study_id, own.baseline, func.count().label("jobs"), func.avg(log_step).label("mean_log_step"))
+        .where(own.study_id.in_(study_ids), own.config_digest == BASELINE, own.samples > 0)
+        .group_by(own.study_id, own.baseline)
+    )
+    return all_of(connection.execute(query), BaselineRow)
+
+
+def parts_of_jobs(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[JobPartRow]:
+    """Return how many results of each job are used, and the mean ln(step time) under its own baseline."""
+    own = job_summaries.c
+    is_baseline = (own.config_digest == BASELINE) & (own.samples > 0)
+    log_step = func.max(case((is_baseline, cast(own.log_step_e9, Double()) / own.samples * 1e-9)))
+    query = (
+        select(own.job_id, whole_sum(own.trials).label("used"), log_step.label("mean_log_step"))
+        .where(own.study_id == study_id, own.job_id.in_(job_ids))
+        .group_by(own.job_id)
+    )
+    return all_of(connection.execute(query), JobPartRow)
 
 
 def newest_results(connection: Connection, study_id: str, job_id: str | None, limit: int) -> Sequence[AgedReport]:
@@ -146,10 +182,10 @@ def count_results(connection: Connection, study_id: str) -> int:
 
 
 def configs(connection: Connection, study_id: str, limit: int) -> Sequence[AgedConfig]:
-    """Return what is known of a study's configs over all jobs, the best lower bound first."""
+    """Return what is known of a study's configs over all jobs: those that tests adopted, then those to be tested."""
     own = config_summaries.c
     query = select(config_summaries, (UnixNow() - own.newest_unix_s).label("age_s")).where(own.study_id == study_id)
-    order = (own.is_promising.desc(), *rank(config_summaries))
+    order = (own.is_promising.desc(), (own.adopted > 0).desc(), *rank(config_summaries))
     return all_of(connection.execute(query.order_by(*order).limit(limit)), AgedConfig)
 
 
@@ -226,18 +262,33 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     return found
 
 
-def _has_promising(*, is_confirmed: bool) -> ColumnElement[bool]:
+def _is_confirmed() -> ColumnElement[bool]:
     own = config_summaries.c
-    is_such = (own.study_id == studies.c.study_id, own.is_promising.is_(True), own.is_confirmed.is_(is_confirmed))
-    return exists().where(*is_such).correlate(studies)
+    return exists().where(own.study_id == studies.c.study_id, own.is_confirmed.is_(True)).correlate(studies)
+
+
+def _has_verdict(said: str, tested: str) -> ColumnElement[bool]:
+    """Tell whether a job of the study said so of itself, or a reporter's paired tests do."""
+    facts, stands = job_facts.c, reporter_summaries.c
+    by_job = exists().where(facts.study_id == studies.c.study_id, facts.state == said).correlate(studies)
+    by_test = exists().where(stands.study_id == studies.c.study_id, stands.stand == tested).correlate(studies)
+    return or_(by_job, by_test)
+
+
+def _has_adopted() -> ColumnElement[bool]:
+    return _has_verdict("adopted", "adopted")
+
+
+def _has_kept() -> ColumnElement[bool]:
+    return _has_verdict("keeping_default", "kept")
 
 
 def _of_the_best(column: ColumnElement[Any]) -> ScalarSelect[Any]:
-    """Return a column of the config that a study recommends."""
+    """Return a column of the best config that a study's paired tests adopted."""
     own = config_summaries.c
     return (
         select(column)
-        .where(own.study_id == studies.c.study_id, own.is_promising.is_(True))
+        .where(own.study_id == studies.c.study_id, own.is_promising.is_(True), own.adopted > 0)
         .order_by(*rank(config_summaries))
         .limit(1)
         .correlate(studies)
@@ -272,8 +323,9 @@ ORDERS: Mapping[str, Callable[[], Sequence[ColumnElement[Any]]]] = MappingProxyT
 """Columns by which studies can be sorted; the largest comes first."""
 FINDINGS: Mapping[str, Callable[[], list[ColumnElement[bool]]]] = MappingProxyType(
     {
-        "confirmed": lambda: [_has_promising(is_confirmed=True)],
-        "prior": lambda: [_has_promising(is_confirmed=False), ~_has_promising(is_confirmed=True)],
-        "none": lambda: [~_has_promising(is_confirmed=False), ~_has_promising(is_confirmed=True)],
+        "confirmed": lambda: [_is_confirmed()],
+        "adopted": lambda: [_has_adopted()],
+        "kept": lambda: [_has_kept(), ~_has_adopted()],
+        "open": lambda: [~_has_kept(), ~_has_adopted()],
     }
 )

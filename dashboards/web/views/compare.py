@@ -10,19 +10,28 @@ from starlette.responses import Response
 
 from ringtune.dashboards.figures.speedups import Compared, speedups_figure, step_times_figure
 from ringtune.dashboards.web.rendering import respond
-from ringtune.dashboards.web.study_jobs import leading_job
+from ringtune.dashboards.web.study_jobs import decided_job, label_of
 from ringtune.dashboards.web.study_review import StudyReviews
 from ringtune.dashboards.web.tables import csv_reply
-from ringtune.dashboards.web.wording import change_of, finding_of, hardware_of, layout, name_of
-from ringtune.service.domain.overview import ListedStudy, Overview
+from ringtune.dashboards.web.wording import (
+    change_of,
+    finding_of,
+    hardware_of,
+    layout,
+    milliseconds,
+    name_of,
+    start_of,
+    told_verdicts,
+)
+from ringtune.service.domain.overview import ListedStudy, ShownStudy
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner.review import comparison
 
 from .dependencies import READERS_PAGE, OverviewDep, ReviewsDep, new_router, on_page_threads
 
 MAX_COMPARED = 6
-SAID_ABOVE = frozenset({"log", "verdict", "speed-up"})
-"""Rows of the comparison that the page shows in its own way."""
+SAID_ABOVE = frozenset({"log", "verdict", "speed-up", "steps per second", "baseline"})
+"""Rows of the comparison that the page shows of all jobs of a study, in its own way."""
 UNKNOWN = "-"
 
 Row: TypeAlias = tuple[str, tuple[str, ...], bool]
@@ -42,11 +51,12 @@ def compare(
     """Compare studies; without any, say how to choose them."""
     ids = _chosen(study)
     found = overview.some(ids)
-    drawn = compared(found)
+    drawn, shown = compared(found), [overview.study(item.study_id) for item in found]
     context = {
         "studies": found,
         "missing": len(ids) - len(found),
-        "rows": _rows(found, overview, reviews),
+        "rows": _rows(shown, reviews),
+        "jobs": [None if (job := decided_job(item)) is None else label_of(job) for item in shown],
         "figures": [figure for make in (speedups_figure, step_times_figure) if (figure := make(drawn))],
     }
     return respond(request, "compare.html.j2", context)
@@ -65,8 +75,15 @@ def compare_csv(
     del request
     found = overview.some(_chosen(study))
     names = [item.name for item in compared(found)]
-    facts = {"study": [item.study_id for item in found], "found": [finding_of(item).label for item in found]}
-    answers = {**facts, **{name: cells for name, cells, _ in _rows(found, overview, reviews)}}
+    facts = {
+        "study": [item.study_id for item in found],
+        "found": [finding_of(item).label for item in found],
+        "verdicts": [", ".join(text for _, text in told_verdicts(item)) for item in found],
+        "a job starts with": [start_of(item)[1] for item in found],
+        "step under the baseline": [milliseconds(item.baseline_step_ms) for item in found],
+    }
+    shown = [overview.study(item.study_id) for item in found]
+    answers = {**facts, **{name: cells for name, cells, _ in _rows(shown, reviews)}}
     rows = [{"question": name, **dict(zip(names, cells, strict=True))} for name, cells in answers.items()]
     return csv_reply("comparison", rows)
 
@@ -101,12 +118,11 @@ def compared(
     return found
 
 
-def _rows(studies: Sequence[ListedStudy], overview: Overview, reviews: StudyReviews) -> list[Row]:
-    """Return what is compared."""
-    if not studies:
+def _rows(shown: Sequence[ShownStudy], reviews: StudyReviews) -> list[Row]:
+    """Return what is compared of the newest decided job of each study."""
+    if not shown:
         return []
-    shown = [overview.study(study.study_id) for study in studies]
-    kept = [reviews.get(item, leading_job(item)) for item in shown]
-    named = [(study.study_id, review.run, review.analysis) for study, review in zip(studies, kept, strict=True)]
+    kept = [reviews.get(item, decided_job(item)) for item in shown]
+    named = [(item.study.study_id, review.run, review.analysis) for item, review in zip(shown, kept, strict=True)]
     rows = [(name, cells) for name, cells in comparison(named) if name not in SAID_ABOVE]
     return [(name, cells, len({*cells} - {UNKNOWN}) > 1) for name, cells in rows]

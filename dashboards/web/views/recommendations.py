@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ringtune.advice.answers import is_pasted
 from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
@@ -25,11 +26,9 @@ FIELDS = ("model", "model_fingerprint", "hardware", "world_size", "local_size", 
 MAX_FIELD = 200
 MAX_OFFERED = 200
 FINGERPRINT_LENGTH = 64
-HEADLINES = {
-    "exact": "Measured for exactly this",
-    "nearest": "Measured near this",
-    "default": "The default",
-}
+ADOPTED = {"exact": "Adopted for exactly this", "nearest": "Adopted near this"}
+KEPT = {"exact": "The default: jobs of exactly this keep it", "default": "The default"}
+"""Headlines by the source of the answer."""
 
 router = new_router()
 
@@ -52,16 +51,15 @@ def recommendations(request: Request, overview: OverviewDep, service: ServiceDep
 
 def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recommendation) -> dict[str, Any]:
     use = ConfigUse(given["model"] or None, query.hardware, query.world_size, query.local_size, found.target)
-    is_confirmed = found.source != "default" and not found.is_prior
+    is_confirmed, pasted = found.standing == "confirmed", is_pasted(found)
     comment = f"confirmed: {with_bounds(found.evidence)}" if is_confirmed else NO_PROMISE
-    comment = "the default" if found.source == "default" else comment
+    headline = ADOPTED[found.source] if pasted else KEPT[found.source]
     return {
         "found": found,
         "is_confirmed": is_confirmed,
-        "kind": "none" if found.source == "default" else "confirmed" if is_confirmed else "prior",
-        "headline": f"{HEADLINES[found.source]}: {speedup(found.evidence)} {SPEED_UP}"
-        if is_confirmed
-        else HEADLINES[found.source],
+        "is_pasted": pasted,
+        "kind": found.standing if pasted else "none",
+        "headline": f"{headline}: {speedup(found.evidence)} {SPEED_UP}" if is_confirmed else headline,
         "parameters": [(name, readable_value(name, value)) for name, value in found.config.items()],
         "snippets": snippets_of(Config(found.config), use, comment),
     }

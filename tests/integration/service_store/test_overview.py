@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from ringtune.service.domain import Service
+from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.overview import Overview, ShownStudy, Wanted
 from ringtune.service.domain.summary_updates import rebuild
 from ringtune.service.domain.values import ComparisonKey, RecommendationQuery, ReportedResult
@@ -18,7 +19,7 @@ from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import reports, studies
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, default_config
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
-from tests.unit.service.domain.reported import paired, tell
+from tests.unit.service.domain.reported import new_id, paired, tell
 
 SPACE = SearchSpace(ENGINE_PARAMETERS, {}).to_json()
 FAST = default_config().replace({"cycle_ms": 0.3})
@@ -85,11 +86,18 @@ def test_studies_are_found_by_what_people_type(overview: Overview) -> None:
 
 
 @pytest.mark.usefixtures("some")
-def test_studies_are_found_by_what_they_found(overview: Overview) -> None:
-    """Confirmed by several jobs, promised by one, or nothing."""
-    assert ["beta"] == names_of(overview, finding="confirmed")
-    assert ["alpha"] == names_of(overview, finding="prior")
-    assert ["empty", "100%_x"] == names_of(overview, finding="none")
+def test_studies_are_found_by_their_jobs_verdicts(service: Service, overview: Overview, some: dict[str, str]) -> None:
+    """Adopted by one or confirmed by several, all kept, or none yet; by what jobs say, and by their tests."""
+    before = {name: names_of(overview, finding=name) for name in ("confirmed", "adopted", "kept", "open")}
+    service.jobs.put(some["empty"], new_id(), JobReport("keeping_default"))
+
+    assert {
+        "confirmed": ["beta"],
+        "adopted": ["alpha", "beta"],
+        "kept": ["100%_x"],
+        "open": ["empty"],
+    } == before
+    assert (["empty", "100%_x"], []) == (names_of(overview, finding="kept"), names_of(overview, finding="open"))
 
 
 @pytest.mark.parametrize(

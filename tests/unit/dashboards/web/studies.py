@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A listed study with a confirmed best config."""
 
+from ringtune.advice.rule import KeyAdvice, KeyVerdicts
 from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import BestConfig, ListedStudy
 from ringtune.service.domain.values import ComparisonKey
@@ -13,6 +14,13 @@ BEST = BestConfig(
     is_confirmed=True,
     is_promising=True,
     reason="confirmed: adopted in paired tests of 2 tokens",
+    tested=0.125,
+)
+NO_VERDICTS = KeyVerdicts.of(())
+CONFIRMED = KeyAdvice("confirmed", None, NO_VERDICTS, BEST.reason)
+OPEN = KeyAdvice(None, None, NO_VERDICTS, "no job of this key came to a verdict")
+KEPT = KeyAdvice(
+    "default", None, NO_VERDICTS, "the newest verdict on this key keeps the default (3 jobs keep the default)"
 )
 STUDY = ListedStudy(
     study_id="0" * 32,
@@ -25,6 +33,7 @@ STUDY = ListedStudy(
     age_s=10.0,
     idle_s=1.0,
     states={"adopted": 2, "keeping_default": 1, "lost": 0},
+    advice=CONFIRMED,
     best=BEST,
     baseline_step_ms=20.0,
 )

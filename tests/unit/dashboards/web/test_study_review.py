@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.dashboards.web.study_jobs import job_rows, leading_job
+from ringtune.dashboards.web.study_jobs import decided_job, job_rows, leading_job
 from ringtune.dashboards.web.study_review import MAX_KEPT, StudyReviews, review_of
 from ringtune.dashboards.web.tables import Row, csv_reply
 from ringtune.dashboards.web.views.study import changes
 from ringtune.service.domain.jobs import State, StudyJob
-from ringtune.service.domain.overview import LedgerResult, ShownStudy
+from ringtune.service.domain.overview import JobPart, LedgerResult, ShownStudy
 from ringtune.service.domain.values import PairedTestResult
 from ringtune.tuner import Config, SearchSpace, default_config
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
@@ -55,7 +55,8 @@ def shown(*results: LedgerResult, jobs: tuple[StudyJob, ...] = ()) -> ShownStudy
     """Return a study with these results."""
     space = SearchSpace(ENGINE_PARAMETERS, {}).to_json()
     study = replace(STUDY, best=replace(BEST, config=FAST))
-    return ShownStudy(study, space, None, 0, results, len(results), (), jobs, ())
+    parts = {item.job_id: JobPart(7, 20.5, 16.0, "search") for item in jobs}
+    return ShownStudy(study, space, None, 0, results, len(results), (), jobs, parts, ())
 
 
 def windows() -> list[LedgerResult]:
@@ -122,8 +123,8 @@ def test_a_review_is_made_once_until_a_result_comes() -> None:
     assert first is not reviews.get(shown(*windows()), job())
 
 
-def test_the_job_that_has_most_to_say_leads() -> None:
-    """One that runs, then one that decided; one without a window never, unless it is asked for."""
+def test_the_newest_decided_job_leads() -> None:
+    """A page draws one that runs before it; one without a window never, unless it is asked for."""
     jobs = (job(0, "lost", None), job(1), job(2, "running", None))
     study = shown(*windows(), jobs=jobs)
 
@@ -131,6 +132,9 @@ def test_the_job_that_has_most_to_say_leads() -> None:
     assert "job 2" == (leading_job(study, "job 2") or jobs[0]).job_id
     assert None is leading_job(study, "nobody")
     assert None is leading_job(shown(jobs=jobs))
+    newest = (replace(job(0, "keeping_default"), idle_s=1.0), job(1))
+    assert "job 0" == (decided_job(shown(*windows(), jobs=newest)) or jobs[0]).job_id
+    assert "job 0" == (decided_job(shown(*windows(), jobs=(job(0, "lost"), job(1, "running")))) or jobs[1]).job_id
 
 
 @pytest.mark.parametrize(
@@ -153,7 +157,7 @@ def test_a_job_s_state_is_said_with_its_reason(
     assert label == row.state
     assert words in row.detail
     assert ("%" in row.detail) == (state == "adopted")
-    assert (8, 0) == (row.counting, row.kept_apart)
+    assert 7 == row.used
     assert (20.5, 16.0) == pytest.approx((row.baseline_ms, row.fastest_ms))
 
 

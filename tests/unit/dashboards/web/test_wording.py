@@ -8,10 +8,12 @@ import pytest
 from ringtune.dashboards.web import wording
 from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import ListedStudy, ReporterStand
-from tests.unit.dashboards.web.studies import BEST, STUDY
+from tests.unit.dashboards.web.studies import BEST, KEPT, OPEN, STUDY
 
 REASON = "prior: adopted in paired tests of 2 tokens, over another baseline than the default"
 UNCONFIRMED = replace(STUDY, best=replace(BEST, is_confirmed=False, reason=REASON, is_over_default=False))
+PRIOR, DEFAULT = ("prior", "prior"), ("none", "default")
+UNDECIDED = replace(STUDY, best=None, advice=OPEN)
 
 
 @pytest.mark.parametrize(
@@ -20,9 +22,9 @@ UNCONFIRMED = replace(STUDY, best=replace(BEST, is_confirmed=False, reason=REASO
         (STUDY, "confirmed", "+12.5\u00a0% speed\u2011up", "2 jobs adopted a config, 1 job keeps the default"),
         (UNCONFIRMED, "prior", "2 jobs adopted a config, 1 job keeps the default", "no gain is promised"),
         (replace(UNCONFIRMED, states={"running": 1}), "prior", "Nothing is decided yet", "no gain is promised"),
-        (replace(STUDY, best=None, states={"keeping_default": 3}), "none", "3 jobs keep the default", "faster"),
-        (replace(STUDY, best=None, states={"lost": 1}), "open", "1 job crashed or was lost", "default stays"),
-        (replace(STUDY, best=None, states={"running": 2}), "open", "2 jobs are running", "default stays"),
+        (replace(UNDECIDED, advice=KEPT, states={"keeping_default": 3}), "none", "3 jobs keep the default", "newest"),
+        (replace(UNDECIDED, states={"lost": 1}), "open", "1 job crashed or was lost", "default stays"),
+        (replace(UNDECIDED, states={"running": 2}), "open", "2 jobs are running", "default stays"),
         (replace(STUDY, best=None, trials=0, jobs=0, states={}), "empty", "No results yet", "starts with the default"),
     ],
 )
@@ -33,6 +35,28 @@ def test_a_study_s_finding_is_its_jobs_verdicts(study: ListedStudy, kind: str, h
     assert (kind, headline) == (finding.kind, finding.headline)
     assert words in finding.detail
     assert kind == "confirmed" or "%" not in finding.headline + finding.detail
+
+
+@pytest.mark.parametrize(
+    ("study", "verdicts", "start"),
+    [
+        (STUDY, ["2 adopted +12.5\u00a0%", "1 kept the default"], ("confirmed", "confirmed")),
+        (
+            replace(UNCONFIRMED, states={"adopted": 1, "lost": 1}),
+            ["1 adopted +12.5\u00a0%", "1 crashed or lost"],
+            PRIOR,
+        ),
+        (replace(UNDECIDED, advice=KEPT, states={"keeping_default": 2}), ["2 kept the default"], DEFAULT),
+        (replace(UNDECIDED, states={"ended_early": 1, "running": 1}), ["1 ended early", "1 running"], DEFAULT),
+        (replace(UNDECIDED, states={}), [], DEFAULT),
+    ],
+)
+def test_a_list_says_verdicts_and_what_a_job_starts_with(
+    study: ListedStudy, verdicts: list[str], start: tuple[str, str]
+) -> None:
+    """The gain is that of the jobs' own tests, and what a job starts with is the recommendation's."""
+    assert verdicts == [text for _, text in wording.told_verdicts(study)]
+    assert start == wording.start_of(study)
 
 
 def test_a_prior_gives_the_recommendation_s_own_reason() -> None:

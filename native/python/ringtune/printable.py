@@ -6,6 +6,8 @@ says. A terminal obeys escape sequences, and a shell takes a line of its own for
 """
 
 import unicodedata
+from collections.abc import Iterable
+from pathlib import PurePath
 
 MOST_CHARACTERS = 100
 """Characters of a foreign value in a message: a name or a number, and not a file's whole content."""
@@ -45,6 +47,17 @@ def shown(value: object, most: int = MOST_CHARACTERS) -> str:
 def quoted(value: object) -> str:
     """Return a foreign value for a message, text in quotation marks."""
     return f"'{shown(value)}'" if isinstance(value, str) else shown(value)
+
+
+def shown_command(words: Iterable[str]) -> str:
+    """Return a process's command line for a message; of files the names alone, for folders before them may be long.
+
+    Args:
+        words: Program and arguments; empty ones are left out.
+    """
+    program, *arguments = [word for word in words if word] or [""]
+    named = [f".../{PurePath(word).name}" if word.startswith("/") else word for word in arguments]
+    return shown(" ".join([PurePath(program).name, *named]), MOST_CHARACTERS)
 
 
 def _escaped(character: str) -> str:

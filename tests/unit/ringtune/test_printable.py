@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.console import write_line
-from ringtune.printable import printable, printable_lines, quoted, shown
+from ringtune.printable import printable, printable_lines, quoted, shown, shown_command
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,15 @@ def test_a_value_in_a_message_is_short(value: object, expected: str) -> None:
 def test_text_has_quotation_marks() -> None:
     """A number has none."""
     assert ("'a\\x1b'", "2", "a list") == (quoted("a\x1b"), quoted(2), quoted([1]))
+
+
+@pytest.mark.parametrize("folder", ["/", "/srv/", f"/{'a long name of a folder/' * 40}"])
+def test_a_command_is_shown_without_the_folders_of_its_files(folder: str) -> None:
+    """The script's name is what a person looks for, however long the way to it."""
+    words = [f"{folder}bin/python3", "-u", f"{folder}train.py", "--data=x", "a\x1bb", ""]
+
+    assert "python3 -u .../train.py --data=x a\\x1bb" == shown_command(words)
+    assert ("", 100) == (shown_command([]), len(shown_command(["x", "y" * 200])))
 
 
 def test_lines_on_stderr_are_printable(capfd: pytest.CaptureFixture[str]) -> None:

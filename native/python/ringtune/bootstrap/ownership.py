@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ringtune.errors import ConfigError
+from ringtune.printable import shown_command
 
 from . import explicit, joining, mpi, slurm, torch_store
 from .ancestors import ancestors
@@ -31,7 +32,6 @@ _IDENTIFIERS: tuple[Callable[[Mapping[str, str]], Identity | None], ...] = (
 )
 _QUEUE = 128  # later processes that asked who the owner is; it never accepts them
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
-_SHOWN_CHARACTERS = 120
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
@@ -177,9 +177,9 @@ def _describe(owner: _Owner | None) -> str:
     if owner is None or owner.pid == 0:
         return "another process already"
     try:
-        command = Path(f"/proc/{owner.pid}/cmdline").read_text("utf-8", "replace").replace("\0", " ").strip()
+        command = shown_command(Path(f"/proc/{owner.pid}/cmdline").read_text("utf-8", "replace").split("\0"))
     except OSError:
         command = ""
-    shown = f" ({command[:_SHOWN_CHARACTERS]})" if command else ""
+    shown = f" ({command})" if command else ""
     relation = ", which started this one," if any(ancestor.pid == owner.pid for ancestor in ancestors()) else ""
     return f"process {owner.pid}{shown}{relation} already"

@@ -120,9 +120,10 @@ class ResultRecord:
 
 @dataclass(frozen=True)
 class EndRecord:
-    """Last record of a run whose job ended before a decision; `verdict` describes the progress until then.
+    """Last record of a run that ended before a decision; `verdict` describes the progress until then, and the reason.
 
-    Such a run has no result, and a later run can resume it.
+    Such a run has no result, and a later run can resume it. After a result, `verdict` says why the decision was given
+    up: the config in force is the baseline again.
     """
 
     t_s: float

@@ -82,6 +82,7 @@ class ContinuousTuning:
         rest: Callable[[float], object],
         on_decision: Callable[[Result], None],
         is_over: Callable[[], bool] = lambda: False,
+        end_reason: Callable[[], str] = lambda: "",
         clock: Clock = time.monotonic,
         turn: Turn | None = None,
     ) -> None:
@@ -94,6 +95,7 @@ class ContinuousTuning:
             rest: Waits the given number of seconds, or until the job ends.
             on_decision: Called with each decision once it is in force, before the watch over it begins.
             is_over: Whether the job is over; see `TuningRun`.
+            end_reason: Why tuning was ended before the job; see `TuningRun`.
             clock: Monotonic clock, seconds.
             turn: The job's turn, which has come before `run`; None waits for nobody.
         """
@@ -104,6 +106,7 @@ class ContinuousTuning:
         self._rest = rest
         self._on_decision = on_decision
         self._is_over = is_over
+        self._end_reason = end_reason
         self._clock = clock
         self._account = ExplorationAccount(clock())
         self._trials: tuple[Trial, ...] = ()
@@ -175,6 +178,7 @@ class ContinuousTuning:
             clock=self._clock,
             account=self._account,
             is_over=self._is_over,
+            end_reason=self._end_reason,
         )
 
     def _concluded(self, question: Question, result: Result) -> Result:

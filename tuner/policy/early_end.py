@@ -147,6 +147,20 @@ def ended_job_text(state: RunState) -> str:
     )
 
 
+def ended_tuning_text(state: RunState, reason: str) -> str:
+    """Return the verdict of a run that somebody ended for a reason of their own, while the job goes on.
+
+    Args:
+        state: State of the run.
+        reason: The reason, a sentence without a full stop.
+    """
+    so_far = so_far_of(state)
+    return (
+        f"unfinished: {reason}. This ended the {so_far.phase.value} phase of tuning after {so_far.steps:.0f} steps, "
+        f"{so_far.seconds:.3g} s. {best_text(so_far)}"
+    )
+
+
 def spent_budget_text(state: RunState, unit: str) -> str:
     """Return the addition to a verdict if the budget was spent before the test could decide.
 

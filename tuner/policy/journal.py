@@ -24,6 +24,8 @@ from .reporting import Progress, Reporter, Result
 from .settings import RunSettings
 
 Clock = Callable[[], float]
+GIVEN_UP = "no longer in force"
+"""Beginning of the verdict of a decision that was given up later."""
 
 
 class Journal:
@@ -160,6 +162,10 @@ class Journal:
         else:
             self._reporter.write(EndRecord(self.elapsed_s, self._settings.run_id, result.verdict))
         self._reporter.finished(result)
+
+    def given_up(self, reason: str) -> None:
+        """Write the record of a decision that somebody has given up for a reason of their own."""
+        self._reporter.write(EndRecord(self.elapsed_s, self._settings.run_id, f"{GIVEN_UP}: {reason}"))
 
     def _tell(self, config: Config) -> None:
         newest = self._newest if self._newest is not None and self._newest.valid else None

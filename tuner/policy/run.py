@@ -20,7 +20,7 @@ from ringtune.tuner.targets import Target, TargetClosed
 from .adoption import Decision, compare, decide, keep
 from .budget import ExplorationAccount
 from .designer_watchdog import DesignerFailed, GuardedDesigner
-from .early_end import ended_job_text
+from .early_end import ended_job_text, ended_tuning_text
 from .journal import Clock, Journal
 from .measuring import Meter, TensorSetChanged
 from .reporting import Observer, Reporter, Result
@@ -51,6 +51,7 @@ class TuningRun:
         clock: Clock = time.monotonic,
         account: ExplorationAccount | None = None,
         is_over: Callable[[], bool] = lambda: False,
+        end_reason: Callable[[], str] = lambda: "",
     ) -> None:
         """Prepare a run; nothing is measured before `run`.
 
@@ -63,6 +64,8 @@ class TuningRun:
             clock: Monotonic clock, seconds.
             account: Exploration cost of earlier searches of the job; None for the first.
             is_over: Whether the job is over, polled while the designer works; at all other times the target raises.
+            end_reason: Why tuning was ended although the job goes on, asked once the target is closed; empty if the job
+                is over.
         """
         self._target = target
         self._baseline = target.baseline() if settings.baseline is None else settings.baseline
@@ -72,6 +75,7 @@ class TuningRun:
         self._clock = clock
         self._account = account
         self._is_over = is_over
+        self._end_reason = end_reason
         self._state: RunState | None = None
         self.can_be_watched = False
         self.has_failed = False
@@ -116,7 +120,17 @@ class TuningRun:
         if self._state is None:
             raise AssertionError("nothing to watch before a decision")
         watch = DecisionWatch(self._state.meter, self._state.book, self._state.steps, self._state.baseline)
-        return watch.wait(rest, may_act, pending)
+        try:
+            return watch.wait(rest, may_act, pending)
+        except TargetClosed:
+            if reason := self._end_reason():
+                self._state.journal.given_up(reason)
+            raise
+
+    def _end_text(self, state: RunState) -> str:
+        """Return the verdict of a run without a decision: it names the reason of whoever ended it."""
+        reason = self._end_reason()
+        return ended_tuning_text(state, reason) if reason else ended_job_text(state)
 
     def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
         """Reach a decision despite any failure, bring it in force and report it."""
@@ -139,7 +153,7 @@ class TuningRun:
         except TargetClosed:
             self.can_be_watched = False
             in_force = state.meter.in_force or state.baseline
-            return self._finish(state, Decision(in_force, False, ended_job_text(state), is_complete=False))
+            return self._finish(state, Decision(in_force, False, self._end_text(state), is_complete=False))
         except Exception as error:  # noqa: BLE001 - the last line of defence: training must not notice
             self.can_be_watched, self.has_failed = False, True
             decision = self._fall_back(state, error)

@@ -11,7 +11,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from ringtune.tuner.logs.reader import BadLine, RunLog
-from ringtune.tuner.logs.records import OLD_CI_LEVEL, AdoptionRecord, Json, ResultRecord, RunRecord, SampleRecord
+from ringtune.tuner.logs.records import OLD_CI_LEVEL, AdoptionRecord, Json, RunRecord, SampleRecord
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.config import Config
 
@@ -234,7 +234,7 @@ def review_run(log: RunLog, windows_left_out: int = 0) -> RunReview:
     adoption = log.adoption or NO_ADOPTION
     return RunReview(
         run_id=log.run_id,
-        verdict=adoption.verdict if log.adoption or log.end is None else log.end.verdict,
+        verdict=_verdict(log, adoption),
         speedup=adoption.speedup,
         ci_low=adoption.ci_low,
         ci_high=adoption.ci_high,
@@ -246,8 +246,15 @@ def review_run(log: RunLog, windows_left_out: int = 0) -> RunReview:
         thoughts=tuple(Thought(s.trial_id, s.designer, s.t_s, s.ask_ms) for s in log.suggestions),
         windows_left_out=windows_left_out,
         **_beginning(log.run),
-        **_ending(log.result),
+        **_ending(log),
     )
+
+
+def _verdict(log: RunLog, adoption: AdoptionRecord) -> str:
+    """Return the last word of a run: of whoever ended it, or gave its decision up, and else of the adoption test."""
+    if log.end is None:
+        return adoption.verdict
+    return log.end.verdict if log.adoption is None else f"{log.end.verdict}. Before that: {adoption.verdict}"
 
 
 def _beginning(run: RunRecord | None) -> dict[str, Any]:
@@ -265,14 +272,15 @@ def _beginning(run: RunRecord | None) -> dict[str, Any]:
     }
 
 
-def _ending(result: ResultRecord | None) -> dict[str, Any]:
-    """Return the fields from a run's result; an unfinished run has none."""
+def _ending(log: RunLog) -> dict[str, Any]:
+    """Return the fields from a run's result; an unfinished run has none, and one that was given up its baseline."""
+    result = log.result
     if result is None:
         return {"is_complete": False, "adopted": False, "chosen": None, "cost_s": None, "payback_steps": None}
     return {
         "is_complete": True,
-        "adopted": result.adopted,
-        "chosen": Config(result.config),
+        "adopted": result.adopted and log.end is None,
+        "chosen": Config(result.config if log.end is None or log.run is None else log.run.baseline),
         "cost_s": result.cost_s,
         "payback_steps": result.payback_steps,
     }

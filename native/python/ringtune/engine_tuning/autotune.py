@@ -26,6 +26,7 @@ from ringtune.tuning.hosts_turn import HostsTurn, LockAnswers
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.observers import TimelineObserver
 from ringtune.tuning.thread import Surroundings, TuningThread
+from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.world import World
 
 from .job import EngineJob
@@ -50,7 +51,7 @@ class Autotune:
         self._cache_folder = cache_folder
         self._log: TuningLog | None = None
         self._thread: TuningThread | None = None
-        self._closing = threading.Event()
+        self._closing = TuningEnd()
         self._link: ServiceLink = NoService()
         self._answers: LockAnswers | None = None
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine's job as a `TuningJob`: waits for steps, and asks what to search for in the world as it is."""
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from ringtune.service_link import ServiceJob, ServiceLink
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.question import JobIdentity, question_of, run_settings
+from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.tuning.waiting import Standby
 from ringtune.world import World
 
@@ -54,7 +54,7 @@ class MarkerWatch:
 class EngineJob:
     """See `ringtune.tuning.thread.TuningJob`."""
 
-    def __init__(self, world: World, memory: Memory, link: ServiceLink, closing: threading.Event) -> None:
+    def __init__(self, world: World, memory: Memory, link: ServiceLink, closing: TuningEnd) -> None:
         """Stand before a world.
 
         Args:

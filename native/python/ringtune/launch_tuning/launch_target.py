@@ -147,6 +147,11 @@ class LaunchTarget(BaseTarget):
         was_cut = launched.ending is LaunchEnding.CUT
         return Window(spec.epoch, launched.step_ms, BYTES_PER_STEP, TENSOR_SET, was_cut=was_cut, last_step=self._steps)
 
+    @property
+    def end_reason(self) -> str:
+        """Why the run cannot go on, in a sentence without a full stop; empty if the user has ended it."""
+        return "" if self.error is None else str(self.error).splitlines()[0].removesuffix(".")
+
     def close(self) -> None:
         """Remove the files of trials; idempotent."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -192,7 +192,14 @@ class _CommandTuning:
         except OSError as error:
             raise ConfigError(f"--log {self.request.log} cannot be written: {error.strerror or error}") from error
         with closing(log), closing(self.target):
-            return TuningRun(self.target, self._designer, self._settings, log, self.display).run()
+            return TuningRun(
+                self.target,
+                self._designer,
+                self._settings,
+                log,
+                self.display,
+                end_reason=lambda: self.target.end_reason,
+            ).run()
 
     @property
     def has_nothing_but_failures(self) -> bool:

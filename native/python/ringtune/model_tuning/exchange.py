@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ringtune.tuner import TargetClosed
+from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.tuning.windows import StepEnd
 
 from .live_model import NO_LIMIT, Words
@@ -75,8 +76,8 @@ class Exchange:
         self._wish = Wish(0, words)
         self._ends: queue.Queue[StepEnd] = queue.Queue(MOST_UNREAD_STEPS)
         self._memory = MemoryNews(words)
-        self.closing = threading.Event()
-        """Set when there is nothing more to tune: the job is over, or the ranks have parted."""
+        self.closing = TuningEnd()
+        """Set when there is nothing more to tune: the job is over, or the ranks have ended tuning for a reason."""
 
     @property
     def memory(self) -> MemoryNews:
@@ -136,4 +137,4 @@ class Exchange:
     def check_open(self) -> None:
         """Raise TargetClosed if there is nothing more to tune."""
         if self.closing.is_set():
-            raise TargetClosed("the job is over")
+            raise TargetClosed(self.closing.reason or "the job is over")

@@ -108,19 +108,24 @@ class Follower:
                     links.exchange.put(end)
             if self._step % (RESTING_ROUND_STEPS if is_resting else ROUND_STEPS) == 0:
                 self._join_round(self._control)
-        except MismatchError:
-            self.part(None)
+        except MismatchError as error:
+            self.part(_first_line(error), is_shown=False)  # the job shows the error
             raise
         except ControlLost as error:
             self.part(f"the ranks can no longer agree ({error})")
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             self.part(f"the tuner failed: {error!r}")
 
-    def part(self, problem: str | None) -> None:
-        """Keep the settings from now on, whatever the others do: no change happens without this rank's vote."""
+    def part(self, reason: str, *, is_shown: bool = True) -> None:
+        """Keep the settings from now on, whatever the others do: no change happens without this rank's vote.
+
+        Args:
+            reason: Reason of the end, which the verdict names.
+            is_shown: Whether this rank warns of it.
+        """
         self.is_over = True
         self._leave()
-        self._end_tuning(problem)
+        self._end_tuning(reason, is_shown=is_shown)
 
     def _join_round(self, control: ControlGroup) -> None:
         if self.is_over:  # every rank knows by now, and none needs the others any more
@@ -143,7 +148,9 @@ class Follower:
 
     def _follow_round(self, control: ControlGroup, agreed: Round) -> None:
         if agreed.objector is not None:
-            self._finish(self._model.objection() if agreed.objector == self._rank else None)
+            is_own = agreed.objector == self._rank
+            own = self._model.objection() if is_own else None
+            self._finish(own or f"rank {agreed.objector} has an objection, which it names", is_shown=is_own)
             return
         self._beacons.agree(agreed.beacons)
         wish = agreed.wish
@@ -156,13 +163,15 @@ class Follower:
             self._switch(control, wish)
         self.is_settled = wish.is_decision
         if wish.is_last:
-            self._finish(None)
+            self._finish("", is_shown=False)
 
     def _has_fallen_back(self, room_bytes: int) -> bool:
         """Return to the first settings, which need less memory; return whether tuning goes on."""
+        is_first = self._rank == 0  # every rank knows the reason, and rank 0 shows it
         over = f"the memory of a rank was {-room_bytes / MIB:.4g} MiB above its limit"
+        over += f" under the {self._model.texts.settings}"
         if self.words == self._first:
-            self._finish_over(f"{over} under the {self._model.texts.settings} that training began with")
+            self._finish(f"{over} that training began with", is_shown=is_first)
             return False
         self._model.prepared(self._first).commit()
         self.words, self._epoch_of_steps = self._first, NO_EPOCH
@@ -171,13 +180,9 @@ class Follower:
         if self._links.exchange is not None:
             self._links.exchange.memory.refuse(self._epoch)
         if self.is_settled:
-            self._finish_over(f"{over} under the {self._model.texts.settings} that the tuner had decided on")
+            self._finish(f"{over} that the tuner had decided on", is_shown=is_first)
             return False
         return True
-
-    def _finish_over(self, problem: str) -> None:
-        """Finish for a reason that every rank knows, and rank 0 shows."""
-        self._finish(problem if self._rank == 0 else None)
 
     def _switch(self, control: ControlGroup, wish: Wish) -> None:
         """Change the settings, on all ranks or on none."""
@@ -201,18 +206,18 @@ class Follower:
         name = self._model.texts.settings
         self._finish(f"a rank could not change its {name}" if failure is None else f"no other {name}: {failure}")
 
-    def _finish(self, problem: str | None) -> None:
-        """Keep these settings from now on, as all ranks do at this step."""
+    def _finish(self, reason: str, *, is_shown: bool = True) -> None:
+        """Keep these settings from now on, as all ranks do at this step; the reason is empty after the last wish."""
         self.is_over = True
-        self._end_tuning(problem)
+        self._end_tuning(reason, is_shown=is_shown)
 
-    def _end_tuning(self, problem: str | None) -> None:
+    def _end_tuning(self, reason: str, *, is_shown: bool) -> None:
         self._beacons.leave()
         if self._links.exchange is not None:
-            self._links.exchange.closing.set()
-        if problem is not None:
+            self._links.exchange.closing.end(reason)
+        if is_shown:
             name = self._model.texts.settings
-            self._links.warn(f"{problem}; tuning has ended and training goes on with the {name} that it has")
+            self._links.warn(f"{reason}; tuning has ended and training goes on with the {name} that it has")
 
     def _leave(self) -> None:
         self._control = None
@@ -226,4 +231,8 @@ def _try_change(model: LiveModel, words: Words) -> tuple[PendingSettings | None,
     try:
         return model.prepared(words), None
     except Exception as error:  # noqa: BLE001  (too little memory, for one)
-        return None, str(error).splitlines()[0]
+        return None, _first_line(error)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [repr(error)])[0]

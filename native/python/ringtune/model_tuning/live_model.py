@@ -56,7 +56,7 @@ class Steps(Protocol):
             MismatchError: If the ranks are not where they should be.
         """
 
-    def part(self, problem: str | None) -> None:
+    def part(self, reason: str) -> None:
         """Leave tuning, on this rank alone, for a reason that is shown."""
 
 

@@ -15,6 +15,7 @@ from .kept_run import KeptRun
 from .log_sinks import LogSinks
 from .memory import Memory
 from .observers import JobObserver, Observers
+from .tuning_end import TuningEnd
 from .waiting import Standby, TurnWait
 
 STOP_LIMIT_S = 2.0
@@ -52,7 +53,7 @@ class Surroundings:
         observers: See progress, verdicts and warnings; closed at the end.
         memory: Earlier runs of this machine, and where this job's go.
         warn: Shows a warning to people.
-        closing: Set when the job ends.
+        closing: Set when there is nothing more to tune.
         turn: The job's turn among those of its hosts.
         holder: Returns the name of the job whose turn it is, for people.
     """
@@ -61,7 +62,7 @@ class Surroundings:
     observers: Sequence[JobObserver]
     memory: Memory
     warn: Callable[[str], None]
-    closing: threading.Event
+    closing: TuningEnd
     turn: Turn = field(default_factory=FreeTurn)
     holder: Callable[[], str] = lambda: ANOTHER_JOB
 
@@ -115,7 +116,7 @@ class TuningThread:
     def _has_turn(self, observers: Observers) -> bool:
         """Return whether the job may tune now, after a wait if need be; false at its end."""
         around = self._around
-        waiting = TurnWait(around.turn, around.memory, observers.waiting, around.closing)
+        waiting = TurnWait(around.turn, around.memory, observers, around.closing)
         return waiting.wait(self._job.standby, around.holder)
 
     def _tune(self, observers: Observers) -> None:
@@ -126,6 +127,7 @@ class TuningThread:
             rest=self._job.rest,
             on_decision=self._take_decision,
             is_over=self._around.closing.is_set,
+            end_reason=lambda: self._around.closing.reason,
             turn=self._around.turn,
         ).run()
 

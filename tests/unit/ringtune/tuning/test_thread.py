@@ -14,6 +14,7 @@ from ringtune.tuning import thread as thread_module
 from ringtune.tuning import waiting
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.thread import Surroundings, TuningThread
+from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.tuning.waiting import Standby
 from tests.unit.tuner.recording import ClosedObserver, RecordingLog
 
@@ -86,7 +87,7 @@ class World:
     log: ClosedLog = field(default_factory=ClosedLog)
     observer: ClosedObserver = field(default_factory=ClosedObserver)
     warnings: list[str] = field(default_factory=list)
-    closing: threading.Event = field(default_factory=threading.Event)
+    closing: TuningEnd = field(default_factory=TuningEnd)
 
     def thread(self, job: ScriptedJob) -> TuningThread:
         """Return the thread that tunes a job here."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job that waits for its turn: what it trains under, what it says, and when it goes on."""
 
-import threading
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from ringtune.tuner import Config, KeepingLog, RunSettings, StudyStore, default_
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from ringtune.tuning import waiting as module
 from ringtune.tuning.memory import Memory
+from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.tuning.waiting import Standby, TurnWait
 from tests.unit.tuner.recording import tune
 
@@ -30,7 +31,7 @@ class CountedTurn:
     """
 
     comes_at: int
-    closing: threading.Event = field(default_factory=threading.Event)
+    closing: TuningEnd = field(default_factory=TuningEnd)
     most: int = 5
     attempts: int = 0
 
@@ -43,6 +44,25 @@ class CountedTurn:
 
     def release(self) -> None:
         """Do nothing."""
+
+
+class People:
+    """Notes all that is said, and what stays on the terminal.
+
+    Attributes:
+        said: The lines.
+    """
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def waiting(self, text: str) -> None:
+        """Note a line that another one may replace."""
+        self.said.append(text)
+
+    def warned(self, text: str) -> None:
+        """Note a line that stays."""
+        self.said.append(f"stays: {text}")
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +83,10 @@ def adopted_in(store: StudyStore, *, run_id: str = "run", key: dict[str, object]
 
 def wait(turn: CountedTurn, store: StudyStore, target: SyntheticTarget, holders: list[str]) -> tuple[bool, list[str]]:
     """Wait for a turn; return whether it came, and what people were told."""
-    said: list[str] = []
-    waiting = TurnWait(turn, Memory(store, Console(0)), said.append, turn.closing)
+    people = People()
+    waiting = TurnWait(turn, Memory(store, Console(0)), people, turn.closing)
     came = waiting.wait(lambda: Standby(target, KEY), lambda: holders.pop(0) if len(holders) > 1 else holders[0])
-    return came, said
+    return came, people.said
 
 
 @pytest.fixture
@@ -133,16 +153,22 @@ def test_a_decision_that_comes_meanwhile_is_taken_over(store: StudyStore, target
     _, said = wait(Deciding(0), store, target, [OTHER, OTHER, OTHER, OTHER, "another job of this host (pid 13)"])
 
     assert found[0] == target.applied[-1]
-    assert 2 == len(said)
+    assert 3 == len(said)
     assert "(pid 13) is tuning" in said[1]
+    assert "has trained with what an earlier run has adopted: fusion_bytes" in said[2]
 
 
 def test_a_job_that_ends_first_has_no_turn(store: StudyStore, target: SyntheticTarget) -> None:
-    """No search begins."""
+    """No search begins; its last word stays on the terminal, and says who tuned and what it has trained with."""
     came, said = wait(CountedTurn(0), store, target, [OTHER])
 
     assert not came
-    assert 1 == len(said)
+    assert 2 == len(said)
+    last = (
+        rf"stays: the turn of this job never came in \d+ s, for {re.escape(OTHER)} was tuning; it was not tuned, and "
+        "has trained with the default"
+    )
+    assert re.fullmatch(last, said[1])
 
 
 def test_a_job_with_nothing_to_tune_waits_for_nobody(store: StudyStore) -> None:

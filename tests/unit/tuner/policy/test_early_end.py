@@ -4,8 +4,10 @@
 import math
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +19,11 @@ from ringtune.tuner import (
     RunSettings,
     SearchSpace,
     Suggestion,
+    TargetClosed,
     Trial,
     TuningRun,
+    Window,
+    WindowSpec,
     make_designer,
     open_log,
 )
@@ -26,9 +31,10 @@ from ringtune.tuner.designers.random import RandomDesigner
 from ringtune.tuner.logs.records import EndRecord
 from ringtune.tuner.policy.early_end import Needed, SoFar, best_text, needed, needed_text, rounded_up, windows_interval
 from ringtune.tuner.policy.value import Gain
+from ringtune.tuner.review import review_log, settings_to_paste
 from ringtune.tuner.statistics.paired_test import Interval
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline
-from tests.unit.tuner.recording import RecordingObserver, tune
+from tests.unit.tuner.recording import RecordingLog, RecordingObserver, tune
 
 BASELINE = Config({"fusion_bytes": 0, "cycle_ms": 20.0})
 OTHER = BASELINE.replace({"cycle_ms": 1.0})
@@ -144,6 +150,54 @@ def test_a_test_that_had_no_time_to_tell_says_how_many_pairs_it_lacked() -> None
         assert re.search(r"speed-up -\d+\.\d+ % to \+\d+\.\d+ %, \d+ pairs\); \d+ of AUTOTUNE_MAX", verdict), verdict
         assert re.search(r"of its speed-up [^ ]+ % to [^ ]+ %, by \d+ pairs\. A verdict", verdict), verdict
         assert re.search(r"would (have needed|need) about \d+ more pairs?", verdict), verdict
+
+
+@pytest.mark.parametrize("windows", [0, 4, 12])
+def test_whoever_ends_tuning_gives_the_reason(windows: int) -> None:
+    """The job goes on: the verdict names the reason, and does not advise to give the tuner less time than the job."""
+    target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(closes_after_windows=windows), seed=1)
+    log, reason = RecordingLog(), "the memory of a rank was 3 MiB above its limit"
+    designer = make_designer("random", target.space(), 0)
+
+    run = TuningRun(target, designer, RunSettings(), log, RecordingObserver(), end_reason=lambda: reason)
+    result = run.run()
+
+    assert result.verdict.startswith(f"unfinished: {reason}. This ended the "), result.verdict
+    assert "the job ended" not in result.verdict
+    assert "AUTOTUNE_MAX" not in result.verdict
+    assert isinstance(log.records[-1], EndRecord)
+    assert result.verdict == log.records[-1].verdict
+
+
+def test_a_decision_that_is_given_up_later_is_no_longer_the_verdict(tmp_path: Path) -> None:
+    """The settings fell back while they were watched: log and review say so, and paste nothing."""
+    target = SyntheticTarget(baseline=poor_baseline(), seed=1)
+    log, is_over = open_log(tmp_path / "x.jsonl"), threading.Event()
+    target.windows = partial(_closed_once, target.windows, is_over)  # type: ignore[method-assign]
+    designer = make_designer("random", target.space(), 0)
+    run = TuningRun(target, designer, RunSettings(), log, RecordingObserver(), end_reason=lambda: "too little memory")
+
+    adopted = run.run()
+    is_over.set()
+    with pytest.raises(TargetClosed):
+        run.watch(lambda _: None, lambda: True)
+    log.close()
+
+    (reviewed,) = review_log(tmp_path / "x.jsonl").runs
+    assert adopted.adopted
+    assert f"no longer in force: too little memory. Before that: {adopted.verdict}" == reviewed.verdict
+    assert not reviewed.adopted
+    assert [] == settings_to_paste(reviewed)
+
+
+def _closed_once(
+    windows: Callable[[WindowSpec], Iterator[Window]], is_over: threading.Event, spec: WindowSpec
+) -> Iterator[Window]:
+    """Yield windows until the event is set."""
+    for window in windows(spec):
+        if is_over.is_set():
+            raise TargetClosed("too little memory")
+        yield window
 
 
 class Pondering(RandomDesigner):

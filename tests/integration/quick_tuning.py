@@ -8,3 +8,5 @@ QUICK = {
     "AUTOTUNE_STEPS_PER_SAMPLE": "5",
     "AUTOTUNE_BASELINE": "fusion_bytes=0,cycle_ms=5",
 }
+UNTIL_DECIDED = "100000"
+"""Seconds that the program `tuned` may take: it ends with the tuner's decision, however slow the machine is."""

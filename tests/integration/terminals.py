@@ -22,7 +22,9 @@ from tests.integration.jobs import DEADLINE_S, clean_environment
 
 COLUMNS, LINES = 100, 24
 READ_BYTES = 1 << 16
-_MOMENT = re.compile(rb"(?<=\n)|(?<=\x1b8)")  # after a line, and after a live line was drawn: the cursor is back
+# End of a moment: after a line, after a live line was drawn (the cursor is back), and after one that a launcher relays,
+# which ends with a return. Output that comes at once, as on a busy machine, is seen in all its moments.
+_MOMENT = re.compile(rb"(?<=\n)|(?<=\x1b8)|(?<=\r)(?!\n)")
 
 
 @dataclass

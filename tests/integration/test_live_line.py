@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.jobs import launched, program, ranks, ringtune, run_job
-from tests.integration.quick_tuning import QUICK
+from tests.integration.quick_tuning import QUICK, UNTIL_DECIDED
 from tests.integration.terminals import COLUMNS, LINES, run_on_terminal
 
 LIVE = "ringtune autotune: "
-TUNED = program("tuned", "6", "60", "marked")
+TUNED = program("tuned", "6", UNTIL_DECIDED, "marked")
 ESCAPE = "\x1b"
 STARTED_BY = {
     "ringtune run": ringtune("run", "-np", "2", *TUNED),
@@ -40,7 +40,7 @@ def test_a_person_sees_a_live_line(launcher: str) -> None:
 def test_without_a_terminal_there_are_plain_lines(variables: dict[str, str], tmp_path: Path) -> None:
     """A file gets lines that end, without a control character, whatever the environment says of colours."""
     log = tmp_path / "stderr.txt"
-    command = ["sh", "-c", 'exec "$@" 2>"$0"', str(log), *launched(2, "tuned", "6", "60", "marked")]
+    command = ["sh", "-c", 'exec "$@" 2>"$0"', str(log), *launched(2, "tuned", "6", UNTIL_DECIDED, "marked")]
 
     finished = run_job(command, {**QUICK, **variables})
 
@@ -101,7 +101,7 @@ def test_the_phases_are_in_the_timeline(tmp_path: Path) -> None:
     """Rank 0's trace has what the tuner did, beside what the engine did, and the verdict."""
     trace = tmp_path / "trace.json"
 
-    finished = run_job(ranks(2, "tuned", "6", "60", "marked"), {**QUICK, "RINGTUNE_TIMELINE": str(trace)})
+    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "RINGTUNE_TIMELINE": str(trace)})
 
     assert 0 == finished.code, finished.text
     text = trace.read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from tests.integration.jobs import launched, ranks, run_job
+from tests.integration.quick_tuning import UNTIL_DECIDED
 
 LIMIT = {"RINGTUNE_TIMEOUT_S": "60", "RINGTUNE_ALGORITHM_TABLE": "auto"}
 
@@ -46,7 +47,7 @@ def test_a_pipe_in_the_place_of_what_was_learned_is_told(tmp_path: Path) -> None
     replace_by_pipe(cache)
     variables = {"AUTOTUNE": "1", "AUTOTUNE_CACHE": str(cache), "AUTOTUNE_MAX_STEPS": "120", **LIMIT}
 
-    finished = run_job(launched(2, "tuned", "6", "60", "marked"), variables)
+    finished = run_job(launched(2, "tuned", "6", UNTIL_DECIDED, "marked"), variables)
 
     assert 0 == finished.code, finished.text
     assert f"cannot be read from {cache} (no regular file)" in finished.stderr

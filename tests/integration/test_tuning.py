@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.jobs import Finished, launched, program, ranks, ringtune, run_job
-from tests.integration.quick_tuning import QUICK
+from tests.integration.quick_tuning import QUICK, UNTIL_DECIDED
 
 
 def unshared(script: str) -> list[str]:
@@ -32,7 +32,7 @@ def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
     """The tuner passes all phases; every sum stays exact; all ranks end in one epoch; log and review agree."""
     log = tmp_path / "tune.jsonl"
 
-    finished = run_job(ranks(2, "tuned", "6", "60", "marked"), {**QUICK, "AUTOTUNE_LOG": str(log)})
+    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "AUTOTUNE_LOG": str(log)})
     review = run_job(ringtune("review", "--json", str(log)))
 
     assert 0 == finished.code, finished.text
@@ -57,7 +57,7 @@ def test_a_job_is_decided_within_the_steps_that_it_is_given(tmp_path: Path) -> N
     log = tmp_path / "tune.jsonl"
     environ = {"AUTOTUNE": "1", "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), "AUTOTUNE_MAX_STEPS": "1500"}
 
-    finished = run_job(ranks(2, "tuned", "6", "120", "marked"), environ)
+    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), environ)
 
     assert 0 == finished.code, finished.text
     assert re.search(r"adopted|keeping default", finished.stderr), finished.text
@@ -121,7 +121,7 @@ def test_a_second_job_begins_with_what_the_first_one_learned(tmp_path: Path) -> 
     cache = tmp_path / "cache" / "studies.jsonl"
     environ = {**QUICK, "AUTOTUNE_CACHE": str(cache), "RINGTUNE_LOG_LEVEL": "info"}
 
-    first, second = (run_job(ranks(2, "tuned", "6", "60", "marked"), environ) for _ in range(2))
+    first, second = (run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), environ) for _ in range(2))
     review = run_job(ringtune("review", "--json", str(cache)))
 
     assert (0, 0, 0) == (first.code, second.code, review.code), first.text + second.text + review.text
@@ -133,7 +133,7 @@ def test_a_second_job_begins_with_what_the_first_one_learned(tmp_path: Path) -> 
 
 def test_a_memory_that_cannot_be_used_costs_a_warning(tmp_path: Path) -> None:
     """A folder stands in its place: the job is tuned and trained all the same, and the paths are named."""
-    finished = run_job(ranks(2, "tuned", "6", "60", "marked"), {**QUICK, "AUTOTUNE_CACHE": str(tmp_path)})
+    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "AUTOTUNE_CACHE": str(tmp_path)})
 
     assert 0 == finished.code, finished.text
     assert re.search(r"adopted|keeping default", finished.stderr), finished.text
@@ -154,7 +154,7 @@ def test_with_every_knob_fixed_the_tuner_has_nothing_to_do() -> None:
 
 
 def test_without_a_marked_step_the_tuner_stays_off_and_says_so_once() -> None:
-    """Allreduces alone are no steps: after some hundred of them one warning says what to do."""
+    """Allreduces alone are no steps: after some rounds of the same tensors one warning says what to do."""
     finished = run_job(ranks(2, "tuned", "6", "4", "unmarked"), QUICK)
 
     assert 0 == finished.code, finished.text
@@ -165,7 +165,7 @@ def test_without_a_marked_step_the_tuner_stays_off_and_says_so_once() -> None:
 
 def test_a_disk_that_fills_up_costs_one_warning(tmp_path: Path) -> None:
     """When the log can no longer be written, tuning goes on to its verdict."""
-    command = " ".join(launched(2, "tuned", "6", "60", "marked"))
+    command = " ".join(launched(2, "tuned", "6", UNTIL_DECIDED, "marked"))
     script = f"mount -t tmpfs -o size=8k none {tmp_path} && head -c 4000 /dev/zero > {tmp_path}/other && exec {command}"
 
     finished = run_job(unshared(script), {**QUICK, "AUTOTUNE_LOG": str(tmp_path / "tune.jsonl")})
@@ -177,7 +177,7 @@ def test_a_disk_that_fills_up_costs_one_warning(tmp_path: Path) -> None:
 
 def test_a_log_on_a_full_device_costs_one_warning() -> None:
     """A log that takes no byte at all does not disturb tuning either."""
-    finished = run_job(ranks(2, "tuned", "6", "60", "marked"), {**QUICK, "AUTOTUNE_LOG": "/dev/full"})
+    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "AUTOTUNE_LOG": "/dev/full"})
 
     assert 0 == finished.code, finished.text
     assert 1 == finished.stderr.count("misses records"), finished.text

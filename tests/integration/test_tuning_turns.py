@@ -10,7 +10,7 @@ import pytest
 from ringtune.tuner import read_log
 from ringtune.tuning.host_lock import HostLock
 from tests.integration.jobs import launched, started
-from tests.integration.quick_tuning import QUICK
+from tests.integration.quick_tuning import QUICK, UNTIL_DECIDED
 
 WAITS = "is tuning; this one waits its turn, training with the default"
 
@@ -27,7 +27,7 @@ def test_a_job_tunes_once_the_lock_is_free(tmp_path: Path, transport: str) -> No
         "RINGTUNE_TRANSPORT": transport,
     }
 
-    with started(launched(2, "tuned", "6", "120", "marked"), environ) as job:
+    with started(launched(2, "tuned", "6", UNTIL_DECIDED, "marked"), environ) as job:
         assert job.process.stderr is not None
         first = job.process.stderr.readline()
         has_begun = (tmp_path / "log.jsonl").read_bytes() != b""

@@ -11,6 +11,7 @@ from ringtune.service_link.results import study_of
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.reader import RunLog, read_log
 from tests.integration.jobs import ranks, run_job
+from tests.integration.quick_tuning import UNTIL_DECIDED
 from tests.integration.service_link.real_service import RealService
 
 QUICK = {
@@ -29,7 +30,7 @@ def job_of(folder: Path, url: str, count: int) -> tuple[RunLog, str]:
     """Run a real job of so many ranks to its end; return its log and what it said."""
     log = folder / f"{uuid.uuid4().hex}.jsonl"
     environ = {**QUICK, "AUTOTUNE_LOG": str(log), "AUTOTUNE_SERVICE_URL": url}
-    finished = run_job(ranks(count, "tuned", "6", "60", "marked"), environ)
+    finished = run_job(ranks(count, "tuned", "6", UNTIL_DECIDED, "marked"), environ)
     assert 0 == finished.code, finished.text
     return read_log(log).runs[0], finished.stderr
 

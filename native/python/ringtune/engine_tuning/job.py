@@ -21,15 +21,24 @@ from .cost_prior import gradient_bytes, job_prior
 from .ddp_buckets import DdpBuckets
 from .target import EngineTarget
 
-MARKER_LIMIT_S = 30.0
-"""Seconds of collectives without a marked step, after which people are warned."""
-MARKER_LIMIT_COLLECTIVES = 200
-"""Collectives without a marked step, after which people are warned earlier."""
+MARKER_LIMIT_S = 300.0
+"""Seconds without a marked step after the first allreduce, after which people are warned; a first step compiles."""
+MARKER_LIMIT_ROUNDS = 10
+"""Rounds of the same tensors without a marked step, after which people are warned earlier.
+
+A step may have more than one: gradients that are accumulated, and synchronised each time.
+"""
+FULL_REQUESTS = 2
+"""Requests of a tensor by its full signature; each further one is counted as cached."""
 MARKER_POLL_S = 0.2
 
 
 class MarkerWatch:
-    """Decides when to warn that no step is marked: once, after a while or many collectives."""
+    """Decides when to warn that no step is marked: once, after many rounds of the same tensors or a long time.
+
+    Allreduces alone say nothing: a single step of a large model has thousands. Tensors without a name, or without the
+    response cache, are not known to be the same; for them the time decides.
+    """
 
     def __init__(self) -> None:
         """Begin before the first collective."""
@@ -42,13 +51,21 @@ class MarkerWatch:
         if self._has_warned or collectives == 0:
             return None
         self._since_s = now_s if self._since_s is None else self._since_s
-        if collectives < MARKER_LIMIT_COLLECTIVES and now_s - self._since_s < MARKER_LIMIT_S:
+        rounds, elapsed_s = _rounds(counters), now_s - self._since_s
+        if rounds < MARKER_LIMIT_ROUNDS and elapsed_s < MARKER_LIMIT_S:
             return None
         self._has_warned = True
+        seen = f"{rounds} rounds of the same tensors" if rounds >= MARKER_LIMIT_ROUNDS else f"{elapsed_s:.0f} s"
         return (
-            f"AUTOTUNE=1, but no step was marked in {collectives} allreduces: the tuner stays off; use "
+            f"AUTOTUNE=1, but no step was marked in {seen}: the tuner is off until a step is marked; use "
             "DistributedOptimizer, or call ringtune.mark_step() after each step"
         )
+
+
+def _rounds(counters: Mapping[str, int]) -> int:
+    """Return how often the same tensors have come, at least; 0 while none has come often enough to be cached."""
+    full, cached = counters.get("full_requests", 0), counters.get("cached_requests", 0)
+    return FULL_REQUESTS + FULL_REQUESTS * cached // full if full and cached else 0
 
 
 class EngineJob:

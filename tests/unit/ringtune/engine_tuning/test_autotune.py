@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 from ringtune.engine_tuning import Autotune
-from ringtune.engine_tuning.job import MARKER_LIMIT_COLLECTIVES, MARKER_LIMIT_S, MarkerWatch
+from ringtune.engine_tuning.job import MARKER_LIMIT_ROUNDS, MARKER_LIMIT_S, MarkerWatch
 from ringtune.errors import ConfigError
 from ringtune.settings import Settings
 from ringtune.tuning.callbacks import RegisteredCallbacks
 
 
-def counters(allreduces: int) -> dict[str, int]:
-    """Return the engine's counters after some allreduces."""
-    return {"steps": 0, "cycles": 10**6, "algorithm.direct": allreduces, "algorithm.other": 0}
+def counters(tensors: int, rounds: int = 1) -> dict[str, int]:
+    """Return the engine's counters after rounds of the same tensors, each reduced alone."""
+    full = tensors * min(rounds, 2)
+    requests = {"full_requests": full, "cached_requests": tensors * rounds - full}
+    return {"steps": 0, "cycles": 10**6, "algorithm.direct": tensors * rounds, "algorithm.other": 0, **requests}
 
 
 def test_a_job_that_does_nothing_yet_is_not_warned() -> None:
@@ -25,20 +27,33 @@ def test_a_job_that_does_nothing_yet_is_not_warned() -> None:
     assert watch.look(counters(0), now_s=10 * MARKER_LIMIT_S) is None
 
 
-def test_many_collectives_without_a_step_are_warned_of_once() -> None:
-    """The warning says what to call."""
+@pytest.mark.parametrize("tensors", [1, 198, 20_000])
+def test_many_rounds_without_a_step_are_warned_of_once(tensors: int) -> None:
+    """The warning says what to call, and that marking a step is enough; a model of any size has as many rounds."""
     watch = MarkerWatch()
 
-    first = watch.look(counters(MARKER_LIMIT_COLLECTIVES), now_s=0.0)
-    second = watch.look(counters(10 * MARKER_LIMIT_COLLECTIVES), now_s=1e6)
+    before = [watch.look(counters(tensors, rounds), now_s=rounds) for rounds in range(1, MARKER_LIMIT_ROUNDS)]
+    first = watch.look(counters(tensors, MARKER_LIMIT_ROUNDS), now_s=20.0)
+    second = watch.look(counters(tensors, 10 * MARKER_LIMIT_ROUNDS), now_s=1e6)
 
+    assert {None} == set(before)
     assert first is not None
+    assert f"in {MARKER_LIMIT_ROUNDS} rounds of the same tensors: the tuner is off until a step is marked" in first
     assert "mark_step()" in first
     assert second is None
 
 
-def test_few_collectives_are_warned_of_after_a_while() -> None:
-    """The clock starts with the first collective."""
+def test_a_first_step_that_compiles_is_not_warned_of() -> None:
+    """Its gradients are under way for two minutes, before the optimizer steps for the first time."""
+    watch = MarkerWatch()
+
+    looks = [watch.look(counters(500), now_s=1000.0 + s) for s in (0.0, 31.0, 120.0)]
+
+    assert [None] * 3 == looks
+
+
+def test_tensors_that_are_not_known_to_be_the_same_are_warned_of_after_a_while() -> None:
+    """The clock starts with the first collective; tensors without a name are new ones each time."""
     watch = MarkerWatch()
 
     looks = [watch.look(counters(1), now_s=1000.0 + s) for s in (0.0, MARKER_LIMIT_S - 1, MARKER_LIMIT_S + 1)]

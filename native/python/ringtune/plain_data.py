@@ -8,16 +8,18 @@
 | list | array |
 | tuple | `{"tuple": array}` |
 | dict | `{"dict": [[key, value], ...]}`; keys are encoded like values |
+| other objects of `plain_classes` | `{"form": name, "detail": JSON, "parts": array}` |
 | array or tensor | `{"leaf": number, "kind": name, "dtype": name, "shape": array}`; its values travel apart |
 
 What a leaf is, the caller says: this module knows no framework, and no numpy.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from .errors import ConfigError
+from .plain_classes import Parts, named, put_together, take_apart
 
 MAX_DEPTH = 64
 
@@ -42,14 +44,21 @@ MakeLeaf = Callable[[int, Leaf], Any]
 """Returns what stands for the leaf of a number."""
 
 
-def encode(value: Any, find_leaf: FindLeaf) -> tuple[bytes, list[Any]]:
+def encode(value: Any, find_leaf: FindLeaf, private_modules: Collection[str] = ()) -> tuple[bytes, list[Any]]:
     """Return JSON for plain data, and the leaves in it in the order of their numbers.
+
+    Args:
+        value: The data.
+        find_leaf: Describes arrays and tensors.
+        private_modules: Modules whose classes the receiver does not have.
 
     Raises:
         ConfigError: If the data holds anything that the table above does not.
     """
     leaves: list[Any] = []
-    return json.dumps(_Encoder(find_leaf, leaves).to_json(value, MAX_DEPTH), separators=(",", ":")).encode(), leaves
+    return json.dumps(
+        _Encoder(find_leaf, leaves, private_modules).to_json(value, MAX_DEPTH), separators=(",", ":")
+    ).encode(), leaves
 
 
 def decode(text: bytes, make_leaf: MakeLeaf) -> Any:
@@ -66,16 +75,17 @@ def decode(text: bytes, make_leaf: MakeLeaf) -> Any:
         return _from_json(json.loads(text), make_leaf)
     except ConfigError:  # of `make_leaf`, which says what is wrong with the leaf
         raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"the encoded data cannot be read: {error!r}; use one version of ringtune") from error
 
 
 class _Encoder:
     """Collects the leaves of one value."""
 
-    def __init__(self, find_leaf: FindLeaf, leaves: list[Any]) -> None:
+    def __init__(self, find_leaf: FindLeaf, leaves: list[Any], private_modules: Collection[str]) -> None:
         self._find_leaf = find_leaf
         self._leaves = leaves
+        self._private_modules = private_modules
 
     def to_json(self, value: Any, depth: int) -> Any:
         if depth == 0:
@@ -88,21 +98,33 @@ class _Encoder:
             return value
         if type(value) is float:
             return {"float": value.hex()}
-        if isinstance(value, (list, tuple)):
-            return {"tuple": inner(value)} if isinstance(value, tuple) else inner(value)
-        if isinstance(value, dict):
+        if type(value) is list:
+            return inner(value)
+        if type(value) is tuple:
+            return {"tuple": inner(value)}
+        if type(value) is dict:
             return {"dict": [inner(pair) for pair in value.items()]}
-        return self._leaf_to_json(value)
-
-    def _leaf_to_json(self, value: Any) -> Any:
         leaf = self._find_leaf(value)
         if leaf is None:
-            raise ConfigError(
-                f"a {type(value).__module__}.{type(value).__qualname__} cannot be sent to other ranks; plain data can: "
-                "None, bool, int, float, str, list, tuple, dict, and arrays or tensors of numbers"
-            )
+            parts = self._parts_of(value)
+            return {"form": parts.form, "detail": parts.detail, "parts": inner(parts.children)}
         self._leaves.append(value)
         return {"leaf": len(self._leaves) - 1, "kind": leaf.kind, "dtype": leaf.dtype, "shape": list(leaf.shape)}
+
+    def _parts_of(self, value: Any) -> Parts:
+        parts = take_apart(value)
+        if parts is None:
+            raise ConfigError(
+                f"{named(type(value))} cannot be sent to other ranks; plain data can: None, bool, int, float, complex, "
+                "str, bytes, lists, tuples, dicts, sets and other containers of the standard library, paths, enums, "
+                "dataclasses, argparse.Namespace, and arrays or tensors of numbers"
+            )
+        if parts.has_class and type(value).__module__ in self._private_modules:
+            raise ConfigError(
+                f"{named(type(value))} cannot be sent to other ranks, for its class is the program's own; define it in "
+                "a module that the function imports"
+            )
+        return parts
 
 
 def _from_json(value: Any, make_leaf: MakeLeaf) -> Any:
@@ -119,5 +141,7 @@ def _from_json(value: Any, make_leaf: MakeLeaf) -> Any:
         return tuple(inner(value["tuple"]))
     if "dict" in value:
         return {key: item for key, item in map(inner, value["dict"])}  # noqa: C416  (dict() takes "ab" for a pair)
+    if "form" in value:
+        return put_together(Parts(value["form"], value["detail"], inner(value["parts"])))
     shape = tuple(int(size) for size in value["shape"])
     return make_leaf(int(value["leaf"]), Leaf(str(value["kind"]), str(value["dtype"]), shape))

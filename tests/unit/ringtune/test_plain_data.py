@@ -79,7 +79,7 @@ def test_an_error_about_a_leaf_says_what_is_wrong_with_it() -> None:
         decode(text, refuse)
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", 1j, print])
+@pytest.mark.parametrize("value", [object(), memoryview(b""), print])
 def test_anything_else_is_refused(value: object) -> None:
     """A type that is missing in the table is an error that names it."""
     with pytest.raises(ConfigError, match="cannot be sent"):

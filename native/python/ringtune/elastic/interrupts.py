@@ -8,7 +8,7 @@ from ringtune.errors import CollectiveTimeout, EngineError, MismatchError
 
 LOSS_IN_TEXT = re.compile(r"\b(PeerLostError|CollectiveTimeout|DeviceError|EngineError): (.*)")
 """A loss in the text of a framework's error, which has swallowed the engine's."""
-DESCRIPTION_CHARACTERS = 200  # of an error in a line of the launcher
+DESCRIPTION_CHARACTERS = 200  # limit of an error's text in a line of the launcher
 
 
 class HostsUpdatedInterrupt(RuntimeError):  # noqa: N818  (Horovod's name)

@@ -28,7 +28,7 @@ from .progress import Progress
 from .proof import JOIN_PURPOSE, NO_RANK, Membership, new_nonce
 from .roster import Gathering, Roster, Worker
 
-MAX_FAILURE_CHARACTERS = 500  # of the words of a worker that fails
+MAX_FAILURE_CHARACTERS = 500  # limit of the text of a worker that fails
 
 
 @dataclass(frozen=True)

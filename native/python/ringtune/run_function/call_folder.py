@@ -29,8 +29,13 @@ class CallFolder:
 
     @property
     def call(self) -> Path:
-        """The file that names the function and holds its arguments."""
+        """The file that names the function."""
         return self.path / "call"
+
+    @property
+    def arguments(self) -> Path:
+        """The file that holds its arguments, whose classes come with the function."""
+        return self.path / "arguments"
 
     @property
     def source(self) -> Path:

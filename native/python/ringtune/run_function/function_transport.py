@@ -22,8 +22,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ringtune.errors import ConfigError
+from ringtune.plain_classes import take_apart
 
-_PLAIN = (bool, int, float, str, list, tuple, dict, type(None))
 _ADVICE = "pass it as an argument, if it is plain data, an array or a tensor; else make it inside of the function"
 
 
@@ -124,7 +124,7 @@ class _Collected:
             self.add_function(name, thing)
         elif isinstance(thing, type):
             self._add_definition(name, thing.__name__, _source_of_class(thing))
-        elif isinstance(thing, _PLAIN) or _is_leaf(thing):
+        elif _is_plain(thing) or _is_leaf(thing):
             self.values[name] = thing
         else:
             raise ConfigError(
@@ -142,6 +142,12 @@ class _Collected:
                 if not isinstance(sys.modules.get(path), ModuleType):
                     break
                 self._imports[f"import {path}"] = None
+
+
+def _is_plain(thing: Any) -> bool:
+    """Tell whether it is of a kind that plain data has; its contents are looked at when it is sent."""
+    is_builtin = thing is None or isinstance(thing, bool | int | float | str | list | tuple | dict)
+    return is_builtin or take_apart(thing) is not None
 
 
 def _is_leaf(thing: Any) -> bool:

@@ -67,11 +67,10 @@ def _write_call(folder: CallFolder, described: Described, args: tuple[Any, ...],
         "name": described.name,
         "values": described.values,
         "path": [str(entry) or os.fspath(Path.cwd()) for entry in sys.path if isinstance(entry, str)],
-        "args": args,
-        "kwargs": kwargs,
     }
     try:
         folder.source.write_text(described.source, encoding="utf-8")
+        write_data(folder.arguments, {"args": args, "kwargs": kwargs})
         write_data(folder.call, call)
     except OSError as error:
         raise ConfigError(

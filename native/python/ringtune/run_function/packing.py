@@ -15,7 +15,10 @@ from ringtune.errors import ConfigError
 from ringtune.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
 from ringtune.plain_data import Leaf
 
+from .call_folder import MODULE_NAME
+
 TENSOR = "tensor"
+PRIVATE_MODULES = frozenset({"__main__", MODULE_NAME})  # the caller's program, and the function's source
 _LENGTH = struct.Struct("<Q")
 
 
@@ -26,7 +29,7 @@ def write_data(path: Path, value: Any) -> None:
         ConfigError: If the data holds anything else than plain data, arrays of numbers and dense tensors in CPU memory.
         OSError: If it cannot be written.
     """
-    text, leaves = plain_data.encode(value, _describe)
+    text, leaves = plain_data.encode(value, _describe, PRIVATE_MODULES)
     unfinished = path.with_name(f"{path.name}.unfinished")
     with unfinished.open("wb") as file:
         file.write(_LENGTH.pack(len(text)) + text)

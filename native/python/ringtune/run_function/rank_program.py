@@ -35,7 +35,8 @@ def main(folder: CallFolder) -> None:
         call = read_data(folder.call)
         sys.path[:] = [*call["path"], *(entry for entry in sys.path if entry not in call["path"])]
         function = _make_function(folder, call)
-        result = function(*call["args"], **call["kwargs"])
+        arguments = read_data(folder.arguments)  # after the modules that have their classes
+        result = function(*arguments["args"], **arguments["kwargs"])
         write_data(outcome, {"result": result, "latest": None if worker is None else _latest_place()})
     except BaseException as error:
         write_data(outcome, {**_failure(error), "latest": None if worker is None else _latest_place()})

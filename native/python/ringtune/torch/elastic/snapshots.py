@@ -20,12 +20,24 @@ def snapshot(tree: Any, room: Any = None) -> Any:
             return room.copy_(tree.detach())
         return tree.detach().clone()
     if isinstance(tree, Mapping):
-        by_key = room if isinstance(room, Mapping) else {}
-        return {key: snapshot(value, by_key.get(key)) for key, value in tree.items()}
+        return _mapping_snapshot(tree, room if isinstance(room, Mapping) else {})
     if type(tree) in {list, tuple}:
         rooms = room if type(room) is type(tree) and len(room) == len(tree) else [None] * len(tree)
         return type(tree)(snapshot(value, place) for value, place in zip(tree, rooms, strict=True))
     return copy.deepcopy(tree)
+
+
+def _mapping_snapshot(tree: Mapping[Any, Any], room: Mapping[Any, Any]) -> Any:
+    """Return a copy of a mapping, of its own type, with its attributes and its factory."""
+    copied = {key: snapshot(value, room.get(key)) for key, value in tree.items()}
+    if type(tree) is dict or not isinstance(tree, dict):
+        return copied
+    kept = copy.copy(tree)
+    for name, value in getattr(tree, "__dict__", {}).items():
+        vars(kept)[name] = snapshot(value)
+    for key, value in copied.items():
+        dict.__setitem__(kept, key, value)
+    return kept
 
 
 def has_room(tensor: torch.Tensor, room: Any) -> bool:

@@ -50,24 +50,30 @@ def broadcast_tree(tree: Any, root: int, name: str) -> Any:
             text, carriers = encode(tree)
         except ConfigError as error:
             failure = error
-    schema = decode(RootText(root, name, global_process_set).told(text, failure), _Slot)
+    told = RootText(root, name, global_process_set).told(text, failure)
     if not is_root:
-        carriers = _receivers(schema, tree)
+        carriers = _receivers(told, tree)
     _broadcast_all(carriers, root, name, is_root=is_root)
-    return tree if is_root else _filled(schema, carriers)
+    return tree if is_root else decode(told, lambda number, leaf: leaf_of(leaf, carriers[number]))
 
 
-def _receivers(schema: Any, tree: Any) -> list[torch.Tensor]:
-    """Return a tensor for each leaf: this rank's own at the same place, or a new one."""
-    found: dict[int, torch.Tensor] = {}
-    _find_receivers(schema, tree, found)
-    return [found[number] for number in range(len(found))]
+def _receivers(text: bytes, tree: Any) -> list[torch.Tensor]:
+    """Return a tensor for each leaf of the root's data: this rank's own at the same place, or a new one."""
+    leaves: list[Leaf] = []
+
+    def slot(number: int, leaf: Leaf) -> _Slot:
+        leaves.append(leaf)
+        return _Slot(number, leaf)
+
+    own: dict[int, torch.Tensor] = {}
+    _find_receivers(decode(text, slot), tree, own)
+    return [own[number] if number in own else empty_carrier(leaf) for number, leaf in enumerate(leaves)]
 
 
 def _find_receivers(schema: Any, tree: Any, found: dict[int, torch.Tensor]) -> None:
     if isinstance(schema, _Slot):
-        carrier = empty_carrier(schema.leaf) if not _can_receive(tree, schema.leaf) else tree.detach()
-        found[schema.number] = carrier
+        if _can_receive(tree, schema.leaf):
+            found[schema.number] = tree.detach()
     elif isinstance(schema, Mapping):
         for key, inner in schema.items():
             _find_receivers(inner, tree.get(key) if isinstance(tree, Mapping) else None, found)
@@ -83,17 +89,6 @@ def _can_receive(value: Any, leaf: Leaf) -> bool:
         return False
     is_plain = value.layout is torch.strided and value.device.type == "cpu" and value.is_contiguous()
     return is_plain and tuple(value.shape) == leaf.shape and str(value.dtype) == f"torch.{leaf.dtype}"
-
-
-def _filled(schema: Any, carriers: Sequence[torch.Tensor]) -> Any:
-    """Return the tree of a schema with its leaves."""
-    if isinstance(schema, _Slot):
-        return leaf_of(schema.leaf, carriers[schema.number])
-    if isinstance(schema, Mapping):
-        return {key: _filled(inner, carriers) for key, inner in schema.items()}
-    if isinstance(schema, list | tuple):
-        return type(schema)(_filled(inner, carriers) for inner in schema)
-    return schema
 
 
 def _broadcast_all(carriers: Sequence[torch.Tensor], root: int, name: str, *, is_root: bool) -> None:

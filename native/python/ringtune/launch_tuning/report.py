@@ -7,8 +7,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ringtune.console import write_line
+from ringtune.printable import printable
 from ringtune.tuner import Config, Phase, Progress, Result, readable_value
 
 from .engines import WinnerFile
@@ -96,7 +98,7 @@ def comment_text(engine: str, command: Sequence[str], result: Result) -> str:
         f"Verdict: {result.verdict}",
         f"Sets: {settings_text(result.config, result.baseline)}",
     ]
-    return "\n".join(line.replace("\n", " ") for line in lines)
+    return "\n".join(map(printable, lines))
 
 
 def result_table(
@@ -118,23 +120,27 @@ def result_table(
     table = Table(title=None, show_header=False)
     table.add_column("what", no_wrap=True)
     table.add_column("value", overflow="fold")
-    table.add_row("baseline", f"the defaults{'' if baseline_ms is None else f', {baseline_ms:.4g} ms per step'}")
-    table.add_row("chosen", settings_text(result.config, result.baseline) if result.adopted else "keeping default")
+
+    def add(what: str, value: str) -> None:
+        table.add_row(what, Text(printable(value)))  # choices and results are others' texts
+
+    add("baseline", f"the defaults{'' if baseline_ms is None else f', {baseline_ms:.4g} ms per step'}")
+    add("chosen", settings_text(result.config, result.baseline) if result.adopted else "keeping default")
     if result.speedup is not None:
         interval = f"{100 * result.ci_level:g} % interval {_percent(result.ci_low)} to {_percent(result.ci_high)}"
-        table.add_row("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})")
-    table.add_row("verdict", result.verdict)
-    table.add_row("results", comparison_text(comparison))
+        add("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})")
+    add("verdict", result.verdict)
+    add("results", comparison_text(comparison))
     for config, reason in [*refusals.items()][:MOST_REFUSED]:
-        table.add_row("refused", f"{settings_text(config, result.baseline)}: {reason}")
+        add("refused", f"{settings_text(config, result.baseline)}: {reason}")
     if len(refusals) > MOST_REFUSED:
-        table.add_row("refused", f"{len(refusals) - MOST_REFUSED} configs more; each has a line above")
+        add("refused", f"{len(refusals) - MOST_REFUSED} configs more; each has a line above")
     for path, file in written.items():
-        table.add_row("written", str(path))
+        add("written", str(path))
         if file.usage:
-            table.add_row("to use it", file.usage.format(path=path))
+            add("to use it", file.usage.format(path=path))
     if not result.adopted:
-        table.add_row("written", "no files: the default is kept, and needs none")
+        add("written", "no files: the default is kept, and needs none")
     return table
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report that people see."""
 
+import dataclasses
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -106,3 +107,17 @@ def test_refused_configs_are_named_with_their_reason() -> None:
     assert "refused: fusion_bytes 1 MiB: reason 1\n" in text
     assert "refused: 3 configs more; each has a line above\n" in text
     assert 9 == text.count("refused: ")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_foreign_texts_are_printable(*, terminal: bool) -> None:
+    """Choices of a knob file and words of the program bring no escape sequence, no markup and no line of a comment."""
+    foreign = "a\x1b]0;title\x07[red]b\rrm -rf x"
+    result = dataclasses.replace(ADOPTED, verdict=foreign)
+
+    text = printed(result, {}, terminal=terminal, refusals={BETTER: foreign})
+    comment = comment_text(foreign, ["sh", foreign], result)
+
+    assert "\x1b]" not in text
+    assert "a\\x1b]0;title\\x07[red]b\\rrm -rf x" in text.replace("\n", "")
+    assert [True] * 4 == [line.isprintable() for line in comment.splitlines()]

@@ -32,6 +32,7 @@ from ringtune.service.domain.policy import ServiceLimits
 from ringtune.service.domain.retention import ClockDoubted
 from ringtune.service.domain.service import Service
 from ringtune.service.domain.values import Removed
+from ringtune.service.domain.whole_tables import WholeTables
 from ringtune.service.errors import ServiceError
 from ringtune.service.settings import ServiceSettings
 from ringtune.service.store.database import Database
@@ -88,7 +89,9 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
     callers = Callers(service, settings, time.monotonic)
     app.state.service_state = state
     app.state.pages = pages
-    page_state = PageState(callers, BrowserSessions(service.page_sessions, callers), Overview(database))
+    page_state = PageState(
+        callers, BrowserSessions(service.page_sessions, callers), Overview(database), WholeTables(database)
+    )
     app.state.pages_state = page_state
     for router in (health.router, *ROUTERS, *(pages.routers if pages else ())):
         app.include_router(router)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study's jobs as people read them: what became of each, and why that is said of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ringtune.service.domain.jobs import StudyJob

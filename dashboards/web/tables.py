@@ -6,30 +6,65 @@ Reported texts go into spreadsheets, which take some for formulas: those get an 
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from ringtune.service.domain.overview import BestConfig, ListedStudy, ShownStudy
+from ringtune.service.domain.jobs import StudyJob
+from ringtune.service.domain.overview import BestConfig, JobPart, LedgerResult, ListedStudy
 from ringtune.tuner import Value
 
-from .study_jobs import job_rows
-from .wording import finding_of, name_of
+from .study_jobs import job_row
+from .wording import STATES, finding_of, name_of
 
 Cell = Value | None
 Row = Mapping[str, Cell]
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_MARKS = ("=", "+", "-", "\N{MINUS SIGN}", "@", "\t", "\r", "\n")
+MARK_CHARACTERS = 4
+"""First characters of a text that are looked at: a sign may be several, as one with a mark that is joined to it."""
+KNOB = "config."
+MEDIA_TYPE = "text/csv; charset=utf-8"
 
 
 def csv_reply(name: str, rows: Sequence[Row]) -> Response:
     """Return rows as a file to keep; its columns are the keys of all rows in their order."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows([_written(row.get(column)) for column in columns] for row in rows)
-    headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
-    return Response(text.getvalue(), headers=headers, media_type="text/csv; charset=utf-8")
+    text = "".join(csv_lines([rows]))
+    return Response(text, headers=_to_keep(name), media_type=MEDIA_TYPE)
+
+
+def csv_stream(name: str, parts: AsyncIterable[str]) -> StreamingResponse:
+    """Return a file to keep whose parts are made as they are sent."""
+    return StreamingResponse(parts, headers=_to_keep(name), media_type=MEDIA_TYPE)
+
+
+def csv_lines(chunks: Iterable[Iterable[Row]], knobs: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the text of a table, a part for each chunk of its rows.
+
+    Args:
+        chunks: The rows. All have the same columns as those of the first chunk, but for knobs.
+        knobs: Names of the knobs of all rows, which cannot be known before the last.
+    """
+    columns: list[str] = []
+    for chunk in chunks:
+        rows = list(chunk)
+        text = io.StringIO()
+        writer = csv.writer(text)
+        if rows and not columns:
+            columns = list(dict.fromkeys([*(key for row in rows for key in row), *map(knob_column, knobs)]))
+            writer.writerow(columns)
+        writer.writerows([_written(row.get(column)) for column in columns] for row in rows)
+        yield text.getvalue()
+
+
+def knob_column(name: str) -> str:
+    """Return the column of a knob, which is no other column's, whatever the knob is called."""
+    return f"{KNOB}{name}"
+
+
+def knob_cells(config: Mapping[str, Value]) -> dict[str, Cell]:
+    """Return the cells of a config: of every table that has one."""
+    return {knob_column(name): value for name, value in config.items()}
 
 
 def study_table(studies: Iterable[ListedStudy]) -> list[Row]:
@@ -48,7 +83,7 @@ def study_table(studies: Iterable[ListedStudy]) -> list[Row]:
             "default_step_ms": study.baseline_step_ms,
             "results": study.trials,
             "jobs": study.jobs,
-            **{f"jobs_{state}": count for state, count in study.states.items()},
+            **{f"jobs_{state}": study.states.get(state, 0) for state in STATES},
             "idle_s": study.idle_s,
             "age_s": study.age_s,
             "model_fingerprint": study.key.model,
@@ -58,8 +93,8 @@ def study_table(studies: Iterable[ListedStudy]) -> list[Row]:
     ]
 
 
-def job_table(shown: ShownStudy) -> list[Row]:
-    """Return a study's jobs as rows."""
+def job_table(jobs: Iterable[tuple[StudyJob, JobPart]]) -> list[Row]:
+    """Return a study's jobs, each with what it gave to the study, as rows."""
     return [
         {
             "job": row.job.job_id,
@@ -74,11 +109,11 @@ def job_table(shown: ShownStudy) -> list[Row]:
             "age_s": row.job.age_s,
             "idle_s": row.job.idle_s,
         }
-        for row in job_rows(shown)
+        for row in (job_row(*item) for item in jobs)
     ]
 
 
-def config_table(shown: ShownStudy) -> list[Row]:
+def config_table(configs: Iterable[BestConfig]) -> list[Row]:
     """Return a study's configs as rows; a speed-up is that of a confirmed config alone."""
     return [
         {
@@ -88,14 +123,14 @@ def config_table(shown: ShownStudy) -> list[Row]:
             "results": item.evidence.trials,
             "jobs": item.evidence.jobs,
             "age_s": item.evidence.age_s,
-            **item.config,
+            **knob_cells(item.config),
         }
-        for item in shown.configs
+        for item in configs
     ]
 
 
-def result_table(shown: ShownStudy) -> list[Row]:
-    """Return a study's newest results as rows, the newest first."""
+def result_table(results: Iterable[LedgerResult]) -> list[Row]:
+    """Return a study's results as rows."""
     return [
         {
             "number": item.number,
@@ -113,9 +148,9 @@ def result_table(shown: ShownStudy) -> list[Row]:
             "tested_ci_high": item.ci_high,
             "pairs": item.pairs,
             "age_s": item.age_s,
-            **item.config,
+            **knob_cells(item.config),
         }
-        for item in reversed(shown.results)
+        for item in results
     ]
 
 
@@ -128,5 +163,14 @@ def _written(cell: Cell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
-        return f"'{cell}" if cell.startswith(FORMULA_MARKS) else cell
+        return f"'{cell}" if _is_like_formula(cell) else cell
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def _is_like_formula(text: str) -> bool:
+    """Tell whether a spreadsheet may take a text for a formula; some read wide and small signs as the plain ones."""
+    return unicodedata.normalize("NFKC", text[:MARK_CHARACTERS]).startswith(FORMULA_MARKS)
+
+
+def _to_keep(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{name}.csv"'}

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from starlette.types import ASGIApp
 
 from ringtune.service.domain.overview import Overview
+from ringtune.service.domain.whole_tables import WholeTables
 
 from .access import Callers
 from .browser_sessions import BrowserSessions
@@ -22,11 +23,13 @@ class PageState:
         callers: Finds who holds a token.
         sessions: Browsers that signed in.
         overview: The overview of studies.
+        tables: Whole tables, for download.
     """
 
     callers: Callers
     sessions: BrowserSessions
     overview: Overview
+    tables: WholeTables
 
 
 class Pages(Protocol):

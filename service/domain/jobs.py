@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from sqlalchemy import Connection
 
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database, studies
 from ringtune.service.store import job_facts as table
+from ringtune.service.store import job_states as states
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import AgedJobFacts, CadenceRow, JobFactsRow, ReportRow, SaidState, StudyRow
 from ringtune.tuner import Config
@@ -25,12 +26,13 @@ from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
 from .budgets import row_cost, spend
 from .canonical import canonical
+from .cursors import cursor_of, place_in
 from .job_owners import claim
 from .machines import MAX_KINDS, MachineKind, described
 from .policy import ServiceLimits
 from .studies import checked_name
 from .submission import check_id
-from .values import PairedTestResult
+from .values import Page, PairedTestResult
 
 State: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early", "lost"]
 
@@ -156,38 +158,47 @@ class Jobs:
             _name_machines(connection, study, facts)
         return kept
 
-    def of_study(self, study_id: str, limit: int) -> tuple[StudyJob, ...]:
-        """Return the jobs of a study, those that were heard of last first; none for a study that does not exist."""
+    def of_study(self, study_id: str, limit: int, cursor: str | None = None) -> Page[StudyJob]:
+        """Return a page of a study's jobs, those that were heard of last first; none if there is no such study.
+
+        Raises:
+            InvalidRequest: If the cursor is not one that an earlier page gave.
+        """
         with self._database.reading() as connection:
-            return jobs_of(connection, study_id, limit)
+            places = states.newest(connection, study_id, limit + 1, place_in(cursor))
+            jobs = these_jobs(connection, study_id, [job_id for _, job_id in places[:limit]])
+        is_last = len(places) <= limit
+        return Page(jobs, None if is_last else cursor_of(*places[limit - 1]))
 
 
 def jobs_of(connection: Connection, study_id: str, limit: int) -> tuple[StudyJob, ...]:
     """Return the jobs of a study, those that were heard of last first."""
-    said = {row.job_id: row for row in table.of_studies(connection, [study_id])}
-    reported = {row.job_id: row for row in table.cadences(connection, [study_id])}
-    tests = {row.job_id: row for row in table.tests(connection, [study_id])}
-    ids = dict.fromkeys([*said, *reported])
-    found = [_job(job_id, said.get(job_id), reported.get(job_id), tests.get(job_id)) for job_id in ids]
-    return tuple(sorted(found, key=lambda job: (job.idle_s, job.job_id))[:limit])
+    return these_jobs(connection, study_id, [job_id for _, job_id in states.newest(connection, study_id, limit)])
 
 
-def states_of(connection: Connection, study_ids: Collection[str]) -> Mapping[str, Mapping[State, int]]:
+def these_jobs(connection: Connection, study_id: str, job_ids: Sequence[str]) -> tuple[StudyJob, ...]:
+    """Return some jobs of a study, in their order."""
+    said = {row.job_id: row for row in table.of_jobs(connection, study_id, job_ids)}
+    reported = {row.job_id: row for row in table.cadences(connection, study_id, job_ids)}
+    tests = {row.job_id: row for row in table.tests(connection, study_id, job_ids)}
+    return tuple(_job(job_id, said.get(job_id), reported.get(job_id), tests.get(job_id)) for job_id in job_ids)
+
+
+def states_of(
+    connection: Connection, study_ids: Collection[str], *, with_silent: bool = False
+) -> Mapping[str, Mapping[State, int]]:
     """Return how many jobs are in which state, by study: of those that said anything, or had a paired test.
 
-    Only of jobs that may still run it is looked up when they reported, so that a list of studies stays quick.
+    Args:
+        connection: Connection to the database.
+        study_ids: The studies.
+        with_silent: Whether the others count, too; a list of studies does without them, so that it stays quick.
     """
-    said = {(row.study_id, row.job_id): row for row in table.of_studies(connection, study_ids)}
-    tests = {(row.study_id, row.job_id): row for row in table.tests(connection, study_ids)}
-    open_jobs = {job_id for (_, job_id), row in said.items() if row.state == "running"}
-    rows = table.cadences(connection, study_ids, open_jobs) if open_jobs else ()
-    reported = {(row.study_id, row.job_id): row for row in rows}
-    counts: dict[str, Counter[State]] = {study_id: Counter() for study_id in study_ids}
-    for key in dict.fromkeys([*said, *tests]):
-        word = said[key].state if key in said else None
-        silence = _silence(said.get(key), reported.get(key))
-        counts[key[0]][state_of(word, _test(tests.get(key)), *silence)] += 1
-    return counts
+    found: dict[str, Counter[State]] = {study_id: Counter() for study_id in study_ids}
+    rules = states.Silence(FIRST_RESULT_S, MIN_SILENCE_S, SILENT_GAPS)
+    for study_id, state, number in states.counts(connection, study_ids, rules, with_silent=with_silent):
+        found[study_id][cast("State", state)] += number
+    return found
 
 
 def state_of(said: SaidState | None, test: PairedTestResult | None, idle_s: float, silence_limit_s: float) -> State:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Studies: found by key, created by who comes first, listed, deleted."""
 
-import math
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from ringtune.service.store.rows import StudyRow
 from ringtune.tuner import SearchSpace
 
 from .canonical import canonical, digest
+from .cursors import cursor_of, place_in
 from .policy import ServiceLimits
 from .said_spaces import SaidSpaces
 from .spaces import study_space
@@ -102,12 +102,12 @@ class Studies:
             raise InvalidRequest(f"limit={limit}; allowed: 1 to {MAX_PAGE}")
         equal = {name: value for name, value in vars(wanted).items() if value is not None}
         with self._database.reading() as connection:
-            rows = table.page(connection, equal, _position(cursor), limit + 1)
+            rows = table.page(connection, equal, place_in(cursor), limit + 1)
             counts = table.counts(connection, [row.study_id for row in rows])
             now = now_unix_s(connection)
         items = tuple(_from_row(row, counts.get(row.study_id, (0, 0)), now) for row in rows[:limit])
         is_last = len(rows) <= limit
-        return Page(items, None if is_last else f"{rows[limit - 1].created_unix_s!r}_{items[-1].study_id}")
+        return Page(items, None if is_last else cursor_of(rows[limit - 1].created_unix_s, items[-1].study_id))
 
     def delete(self, study_id: str) -> None:
         """Delete a study with all its trials and results; the audit keeps that there was one.
@@ -208,19 +208,6 @@ def _from_row(row: StudyRow, counts: tuple[int, int], now_unix_s: float) -> Stud
         jobs=counts[1],
         age_s=max(now_unix_s - row.created_unix_s, 0.0),
     )
-
-
-def _position(cursor: str | None) -> tuple[float, str] | None:
-    if cursor is None:
-        return None
-    created, _, study_id = cursor.partition("_")
-    try:
-        unix_s = float(created)
-    except ValueError:
-        unix_s = math.nan
-    if not math.isfinite(unix_s) or not study_id.isalnum() or not study_id.isascii():
-        raise InvalidRequest(f"cursor={cursor[:100]!r} is none that an earlier page gave")
-    return unix_s, study_id
 
 
 def check_key(key: ComparisonKey) -> None:

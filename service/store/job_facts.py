@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on jobs: what they say of themselves, and when they reported."""
+"""Queries on jobs: what they say of themselves, and when they reported. None reads more jobs than it returns."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -24,10 +24,10 @@ def put(connection: Connection, row: JobFactsRow) -> None:
     upsert(connection, job_facts, [row])
 
 
-def of_studies(connection: Connection, study_ids: Collection[str]) -> Sequence[AgedJobFacts]:
-    """Return what the jobs of studies reported of themselves, those that were heard of last first."""
-    query = select(job_facts, *_ages()).where(job_facts.c.study_id.in_(study_ids))
-    return all_of(connection.execute(query.order_by(job_facts.c.heard_unix_s.desc(), job_facts.c.job_id)), AgedJobFacts)
+def of_jobs(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[AgedJobFacts]:
+    """Return what some jobs of a study reported of themselves."""
+    query = select(job_facts, *_ages()).where(job_facts.c.study_id == study_id, job_facts.c.job_id.in_(job_ids))
+    return all_of(connection.execute(query), AgedJobFacts)
 
 
 def all_of_study(connection: Connection, study_id: str) -> Sequence[JobFactsRow]:
@@ -36,42 +36,28 @@ def all_of_study(connection: Connection, study_id: str) -> Sequence[JobFactsRow]
     return all_of(connection.execute(query), JobFactsRow)
 
 
-def cadences(
-    connection: Connection, study_ids: Collection[str], job_ids: Collection[str] | None = None
-) -> Sequence[CadenceRow]:
-    """Return how jobs report, those with the newest result first.
-
-    Args:
-        connection: Connection to the database.
-        study_ids: Studies of the jobs.
-        job_ids: The jobs; None takes all.
-    """
+def cadences(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[CadenceRow]:
+    """Return how some jobs of a study report; without those that have no result."""
     own = reports.c
-    job = (own.study_id, own.job_id)
-    before = func.lag(own.received_unix_s).over(partition_by=job, order_by=own.number)
+    before = func.lag(own.received_unix_s).over(partition_by=own.job_id, order_by=own.received_unix_s)
     gap = (own.received_unix_s - before).label("gap_s")
-    wanted = select(*job, own.received_unix_s, gap).where(own.study_id.in_(study_ids))
-    rows = (wanted if job_ids is None else wanted.where(own.job_id.in_(job_ids))).subquery().c
-    newest = func.max(rows.received_unix_s)
-    query = (
-        select(
-            rows.study_id,
-            rows.job_id,
-            func.count().label("results"),
-            (UnixNow() - func.min(rows.received_unix_s)).label("age_s"),
-            (UnixNow() - newest).label("idle_s"),
-            func.coalesce(func.max(rows.gap_s), 0.0).label("longest_gap_s"),
-        )
-        .group_by(rows.study_id, rows.job_id)
-        .order_by(newest.desc(), rows.job_id)
-    )
+    wanted = select(own.study_id, own.job_id, own.received_unix_s, gap).where(own.study_id == study_id)
+    rows = wanted.where(own.job_id.in_(job_ids)).subquery().c
+    query = select(
+        rows.study_id,
+        rows.job_id,
+        func.count().label("results"),
+        (UnixNow() - func.min(rows.received_unix_s)).label("age_s"),
+        (UnixNow() - func.max(rows.received_unix_s)).label("idle_s"),
+        func.coalesce(func.max(rows.gap_s), 0.0).label("longest_gap_s"),
+    ).group_by(rows.study_id, rows.job_id)
     return all_of(connection.execute(query), CadenceRow)
 
 
-def tests(connection: Connection, study_ids: Collection[str]) -> Sequence[ReportRow]:
-    """Return the newest paired test of each job that has one which counts."""
+def tests(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[ReportRow]:
+    """Return the newest paired test of each of some jobs that has one which counts."""
     own = reports.c
-    is_test = (own.study_id.in_(study_ids), own.speedup.is_not(None), own.status.in_(COUNTED))
+    is_test = (own.study_id == study_id, own.job_id.in_(job_ids), own.speedup.is_not(None), own.status.in_(COUNTED))
     newest = select(func.max(own.number)).where(*is_test).group_by(own.study_id, own.job_id)
     return all_of(connection.execute(select(reports).where(own.number.in_(newest))), ReportRow)
 

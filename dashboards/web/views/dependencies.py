@@ -18,6 +18,7 @@ from ringtune.service.api.access import Callers
 from ringtune.service.api.authorization import ADMIN, READ, authorize_page
 from ringtune.service.api.browser_sessions import BrowserSessions
 from ringtune.service.domain.overview import Overview, Wanted
+from ringtune.service.domain.whole_tables import WholeTables
 from ringtune.service.errors import InvalidRequest
 
 DEFAULT_SORT = "created"
@@ -85,6 +86,11 @@ async def _overview_of(request: Request) -> Overview:
     return overview
 
 
+async def _tables_of(request: Request) -> WholeTables:
+    tables: WholeTables = request.app.state.pages_state.tables
+    return tables
+
+
 async def _reviews_of(request: Request) -> StudyReviews:
     reviews: StudyReviews = request.app.state.pages.reviews
     return reviews
@@ -114,6 +120,7 @@ async def _asked_studies_of(
 
 AskedStudiesDep = Annotated[AskedStudies, Depends(_asked_studies_of)]
 OverviewDep = Annotated[Overview, Depends(_overview_of)]
+TablesDep = Annotated[WholeTables, Depends(_tables_of)]
 ReviewsDep = Annotated[StudyReviews, Depends(_reviews_of)]
 CallersDep = Annotated[Callers, Depends(_callers_of)]
 SessionsDep = Annotated[BrowserSessions, Depends(_sessions_of)]

@@ -3,10 +3,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from ringtune import rest_models
-from ringtune.rest_models.fields import MAX_PAGE, UUID_PATTERN
+from ringtune.rest_models.fields import MAX_PAGE, UUID_PATTERN, QueryParams
 from ringtune.service.api.authorization import MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.jobs import JobReport, StudyJob
@@ -16,6 +18,17 @@ from .studies import NO_STUDY, StudyId
 
 router = APIRouter(tags=["jobs"], route_class=JsonRoute)
 REFUSED: Responses = {**NO_STUDY, 409: {"description": "The job is another token's."}}
+
+
+class PageParams(QueryParams):
+    """Query parameters of a list: the page."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = MAX_PAGE
+    cursor: Annotated[
+        str | SkipJsonSchema[None], Field(max_length=200, description="The `next_cursor` of the page before.")
+    ] = None
+
+
 JobId = Annotated[str, Path(pattern=UUID_PATTERN, description="A UUID that the client made.")]
 
 
@@ -29,10 +42,11 @@ def put_job(
 
 
 @router.get("/v1/studies/{study_id}/jobs", dependencies=[MAY_READ], responses=NO_STUDY)
-def list_jobs(study_id: StudyId, service: ServiceDep) -> rest_models.JobList:
-    """List the jobs of a study that were heard of last."""
+def list_jobs(study_id: StudyId, params: Annotated[PageParams, Query()], service: ServiceDep) -> rest_models.JobList:
+    """List the jobs of a study, those that were heard of last first, page by page."""
     service.studies.get(study_id)
-    return rest_models.JobList(items=[to_job(job) for job in service.jobs.of_study(study_id, MAX_PAGE)])
+    page = service.jobs.of_study(study_id, params.limit, params.cursor)
+    return rest_models.JobList(items=[to_job(job) for job in page.items], next_cursor=page.next_cursor)
 
 
 def to_facts(body: rest_models.JobFacts) -> JobReport:

@@ -2,7 +2,7 @@
 """Jobs, on both databases: what they say of themselves, and the state that follows from it and from their silence."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,44 +10,22 @@ import pytest
 from ringtune.service.domain import Service
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.jobs import FIRST_RESULT_S, MIN_SILENCE_S, JobReport, StudyJob
-from ringtune.service.domain.machines import MachineKind
 from ringtune.service.domain.overview import Overview, Wanted
 from ringtune.service.domain.values import PairedTestResult
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database
-from ringtune.service.store.clock import UnixNow
-from ringtune.service.store.tables import job_facts, reports
 from ringtune.tuner import Phase
 from tests.integration.service_store.archives import sealed
+from tests.integration.service_store.silent_jobs import MACHINE, RUNNING, announce, report_at
 from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
 
-MACHINE = MachineKind(hosts=2, cpu_model="AMD EPYC 7B13", cores=64, link_kind="tcp", link_bits_per_s=25 * 10**9)
-RUNNING = JobReport(name="first try", tags=("nightly", "a100"), commit="9fceb02", machines=(MACHINE,))
 LOST = PairedTestResult(-0.01, -0.03, 0.01, 6)
 WON = PairedTestResult(0.1, 0.05, 0.15, 6)
 
 
 def jobs_of(service: Service, study_id: str) -> dict[str, StudyJob]:
     """Return the jobs of a study by id."""
-    return {job.job_id: job for job in service.jobs.of_study(study_id, 100)}
-
-
-def report_at(service: Service, database: Database, study_id: str, job_id: str, ages_s: Sequence[float]) -> None:
-    """Report a baseline window at each age, the oldest first."""
-    for age_s in ages_s:
-        trial_id = new_id()
-        tell(service, study_id, trial_id, result(job_id, phase=Phase.BASELINE))
-        with database.writing() as connection:
-            row = reports.update().where(reports.c.trial_id == trial_id)
-            connection.execute(row.values(received_unix_s=UnixNow() - age_s))
-
-
-def announce(service: Service, database: Database, study_id: str, job_id: str, age_s: float) -> None:
-    """Let a job say that it runs, some time ago."""
-    service.jobs.put(study_id, job_id, RUNNING)
-    with database.writing() as connection:
-        times = dict.fromkeys(("begun_unix_s", "heard_unix_s"), UnixNow() - age_s)
-        connection.execute(job_facts.update().where(job_facts.c.job_id == job_id).values(**times))
+    return {job.job_id: job for job in service.jobs.of_study(study_id, 100).items}
 
 
 def test_a_job_is_what_it_says(service: Service) -> None:
@@ -56,11 +34,11 @@ def test_a_job_is_what_it_says(service: Service) -> None:
     decided = replace(RUNNING, state="keeping_default", verdict="keeping default: nothing gains")
 
     service.jobs.put(study_id, "job", RUNNING)
-    (running,) = service.jobs.of_study(study_id, 10)
+    (running,) = service.jobs.of_study(study_id, 10).items
     service.jobs.put(study_id, "job", decided)
     late = service.jobs.put(study_id, "job", RUNNING)
     ended = service.jobs.put(study_id, "job", JobReport(state="ended_early", name="renamed"))
-    (job,) = service.jobs.of_study(study_id, 10)
+    (job,) = service.jobs.of_study(study_id, 10).items
 
     assert ("running", None) == (running.state, running.verdict)
     assert ("first try", ("nightly", "a100"), "9fceb02") == (running.name, running.tags, running.commit)
@@ -91,9 +69,10 @@ def test_a_job_that_is_silent_for_too_long_is_lost(service: Service, database: D
     lost = {"quick, silent", "slow, silent", "never reported", "old client"}
     assert lost == {job_id for job_id, state in states.items() if state == "lost"}
     assert {"quick", "slow", "warms up"} == {job_id for job_id, state in states.items() if state == "running"}
+    assert Counter(states.values()) == Overview(database).study(study_id).study.states
 
 
-def test_a_paired_test_is_a_decision_and_an_end_is_none(service: Service) -> None:
+def test_a_paired_test_is_a_decision_and_an_end_is_none(service: Service, database: Database) -> None:
     """A silent job counts as adopted where the interval of its paired test is above zero."""
     study_id = study_of(service).study_id
     for job_id, found in (("won", WON), ("kept", LOST)):
@@ -106,6 +85,7 @@ def test_a_paired_test_is_a_decision_and_an_end_is_none(service: Service) -> Non
     assert {"won": "adopted", "kept": "keeping_default", "ended": "ended_early"} == {
         job_id: job.state for job_id, job in jobs.items()
     }
+    assert Counter(job.state for job in jobs.values()) == Overview(database).study(study_id).study.states
     assert (WON, BETTER, 2) == (jobs["won"].test, jobs["won"].tested, jobs["won"].results)
 
 
@@ -126,6 +106,25 @@ def test_a_list_of_studies_counts_the_same_states(service: Service, database: Da
         job.job_id: job.state for job in shown.jobs
     }
     assert dict.fromkeys(("running", "lost", "ended_early", "adopted"), 1) == dict(shown.study.states)
+
+
+def test_the_jobs_of_a_study_are_listed_page_by_page(service: Service, database: Database) -> None:
+    """Each is on one page, those that were heard of last first, by what they said of themselves or reported."""
+    study_id = study_of(service).study_id
+    for number in range(4):
+        announce(service, database, study_id, f"says {number}", 1000.0 * number)
+        report_at(service, database, study_id, f"reports {number}", [1000.0 * number + 500])
+    report_at(service, database, study_id, "says 3", [250.0])
+    expected = ["says 0", "says 3", "reports 0", "says 1", "reports 1", "says 2", "reports 2", "reports 3"]
+
+    pages = [service.jobs.of_study(study_id, 3)]
+    while pages[-1].next_cursor is not None:
+        pages.append(service.jobs.of_study(study_id, 3, pages[-1].next_cursor))
+
+    assert [expected[:3], expected[3:6], expected[6:]] == [[job.job_id for job in page.items] for page in pages]
+    assert expected[:5] == [job.job_id for job in service.jobs.of_study(study_id, 5).items]
+    with pytest.raises(InvalidRequest, match="cursor"):
+        service.jobs.of_study(study_id, 3, "yesterday_job")
 
 
 def test_machines_have_the_name_that_people_give_or_that_of_their_facts(service: Service, database: Database) -> None:
@@ -168,7 +167,7 @@ def test_facts_that_cannot_be_shown_are_refused(facts: JobReport, service: Servi
     with pytest.raises(InvalidRequest):
         service.jobs.put(study_id, "job", facts)
 
-    assert () == service.jobs.of_study(study_id, 10)
+    assert () == service.jobs.of_study(study_id, 10).items
 
 
 def test_a_job_of_no_study_is_not_known(service: Service) -> None:

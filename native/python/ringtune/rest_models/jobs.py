@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from .fields import PRINTABLE, WHOLE, Count, Name, Reply, Seconds, ShownText, Uuid, WireModel, one_of
+from .fields import PRINTABLE, UUID_PATTERN, WHOLE, Count, Name, Reply, Seconds, ShownText, WireModel, one_of
 
 SaidState: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early"]
 Verdict: TypeAlias = Annotated[
@@ -20,6 +20,12 @@ Commit: TypeAlias = Annotated[
 ]
 BitsPerSecond: TypeAlias = Annotated[StrictInt, Field(ge=0, le=10**15), WHOLE]
 Amount: TypeAlias = Annotated[StrictInt, Field(ge=1, le=1_000_000), WHOLE]
+
+
+JobName: TypeAlias = Annotated[
+    ShownText, Field(description="The job's id.", json_schema_extra={"pattern": UUID_PATTERN})
+]
+"""A job's id in a reply: the run ids of logs, and imports, may have brought others than UUIDs."""
 
 
 class Machine(WireModel):
@@ -51,7 +57,7 @@ class JobFacts(WireModel):
 class Job(Reply):
     """A job of a study."""
 
-    job_id: Uuid
+    job_id: JobName
     state: Annotated[
         ShownText,
         one_of("running", "adopted", "keeping_default", "ended_early", "lost"),
@@ -67,6 +73,7 @@ class Job(Reply):
 
 
 class JobList(Reply):
-    """The jobs of a study, those that were heard of last first."""
+    """Jobs of a study, those that were heard of last first; `next_cursor` is null on the last page."""
 
     items: list[Job]
+    next_cursor: ShownText | None = None

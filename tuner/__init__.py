@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .logs.reader import LogContents, find_unfinished, read_log
     from .logs.store import KeepingLog, StudyStore
     from .policy.continuous import ContinuousTuning, Question, study_of
-    from .policy.reporting import Observer, Progress, Result, SilentObserver
+    from .policy.reporting import Observer, Progress, Result, SilentObserver, verdict_parts
     from .policy.run import TuningRun
     from .policy.settings import MAX_SECONDS, MAX_STEPS, JobLabels, RunSettings, sample_limit
     from .priors.base import Prior
@@ -101,6 +101,7 @@ __all__ = [
     "search_space",
     "study_of",
     "tunable_names",
+    "verdict_parts",
 ]
 
 _NAMES: Mapping[str, str] = {
@@ -110,7 +111,7 @@ _NAMES: Mapping[str, str] = {
     ".logs.reader": "LogContents find_unfinished read_log",
     ".logs.store": "KeepingLog StudyStore",
     ".policy.continuous": "ContinuousTuning Question study_of",
-    ".policy.reporting": "Observer Progress Result SilentObserver",
+    ".policy.reporting": "Observer Progress Result SilentObserver verdict_parts",
     ".policy.run": "TuningRun",
     ".policy.settings": "MAX_SECONDS MAX_STEPS JobLabels RunSettings sample_limit",
     ".priors.base": "Prior",

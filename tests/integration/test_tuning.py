@@ -23,6 +23,11 @@ def unshared(script: str) -> list[str]:
     return [*command, script]
 
 
+def one_line(text: str) -> str:
+    """Return a text with single spaces between its words: a verdict is one line in the log, and several on stderr."""
+    return " ".join(text.split())
+
+
 def epochs_of(finished: Finished) -> list[str]:
     """Return the config epoch that each rank ended with."""
     return re.findall(r"exact steps, epoch (\d+)", finished.stdout)
@@ -238,7 +243,7 @@ def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
     assert "run" in types
     assert "result" not in types
     assert "end" == types[-1]
-    assert f"ringtune autotune: {records[-1]['verdict']}." in finished.stderr, finished.text
+    assert one_line(f"ringtune autotune: {records[-1]['verdict']}.") in one_line(finished.stderr), finished.text
 
 
 @pytest.mark.parametrize(
@@ -264,7 +269,8 @@ def test_a_job_that_cannot_tell_says_how_far_it_was(
     review = run_job(ringtune("review", "--json", str(log)))
 
     assert 0 == finished.code, finished.text
-    (verdict,) = re.findall(r"ringtune autotune: ((?:unfinished|keeping default): .*)", finished.stderr)
+    (found,) = re.findall(r"ringtune autotune: ((?:unfinished|keeping default): .*(?:\n  .*)*)", finished.stderr)
+    verdict = one_line(found)
     assert re.search(told, verdict), verdict
     assert re.search(r"[Bb]est so far|was measured yet", verdict), verdict
     assert re.search(r"A verdict (would|on|takes)", verdict), verdict

@@ -10,6 +10,7 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 DEADLINE_S = 60.0
 
@@ -28,6 +29,13 @@ def terminal_stderr(columns: int) -> Iterator[int]:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with _stderr_at(ours, theirs) as read_end:
         yield read_end
+
+
+@contextmanager
+def file_stderr(path: Path) -> Iterator[None]:
+    """Have the end of a file as standard error."""
+    with _stderr_at(os.open(path, os.O_RDONLY), os.open(path, os.O_WRONLY | os.O_APPEND)):
+        yield
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from ringtune.tuning.host_lock import HostLock, NoLock, host_lock
 from ringtune.tuning.hosts_turn import HostsTurn, LockAnswers
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.observers import TimelineObserver
+from ringtune.tuning.own_line import write_own_line
 from ringtune.tuning.thread import Surroundings, TuningThread
 from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.world import World
@@ -64,7 +65,8 @@ class Autotune:
         if not settings.autotune:
             return
         console = Console(0, settings.log_level)
-        self._link = service_link(settings.service_url, settings.service_token, self._cache_folder, console)
+        notices = ServiceNotices(console)
+        self._link = service_link(settings.service_url, settings.service_token, self._cache_folder, notices)
         try:
             self._log = within(START_LIMIT_S, partial(open_log, settings.autotune_log))
         except OSError as error:
@@ -114,6 +116,22 @@ class Autotune:
             self._link.close()
         elif self._log is not None:
             self._log.close()
+
+
+class ServiceNotices:
+    """Notices of the service's part in tuning: what it answered is shown at any log level, as the tuner's own lines."""
+
+    def __init__(self, console: Console) -> None:
+        """Show warnings on `console`."""
+        self._console = console
+
+    def info(self, text: str) -> None:
+        """Show what the service has answered, or has taken."""
+        write_own_line(f"ringtune autotune: {text}")
+
+    def warning(self, text: str) -> None:
+        """Show a warning."""
+        self._console.warning(text)
 
 
 def _job_name(world: World) -> str:

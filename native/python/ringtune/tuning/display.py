@@ -6,10 +6,10 @@ import threading
 import time
 from typing import Protocol
 
-from ringtune.console import write_line
-from ringtune.tuner import Phase, Progress, Result, readable_changes, readable_cost
+from ringtune.tuner import Phase, Progress, Result, readable_changes, readable_cost, verdict_parts
 
 from .live_line import LiveLine, find_screen
+from .own_line import write_own_line
 
 PLAIN_INTERVAL_S = 5.0
 
@@ -65,7 +65,7 @@ class _PlainLines:
             return
         self._next_s = now_s + self._interval_s
         old_s = now_s - self._told_s
-        write_line(self._text if old_s < self._interval_s else f"{self._text} | unchanged for {old_s:.0f} s")
+        write_own_line(self._text if old_s < self._interval_s else f"{self._text} | unchanged for {old_s:.0f} s")
 
 
 class TuningDisplay:
@@ -95,12 +95,12 @@ class TuningDisplay:
     def finished(self, result: Result) -> None:
         """Show the verdict."""
         self._end()
-        write_line(result_text(result, self._log_path))
+        write_own_line(result_text(result, self._log_path))
 
     def warned(self, text: str) -> None:
         """Show a warning above the run's line."""
         self._display.close()
-        write_line(f"ringtune: warning: rank 0: {text}")
+        write_own_line(f"ringtune: warning: rank 0: {text}")
         if self._shown is not None:
             self._display.show(self._shown)
 
@@ -111,7 +111,7 @@ class TuningDisplay:
             self._shown = line
             self._display.show(line)
         else:
-            write_line(line)
+            write_own_line(line)
 
     def close(self) -> None:
         """Leave the terminal as it was; idempotent."""
@@ -139,8 +139,9 @@ def progress_text(progress: Progress) -> str:
 
 
 def result_text(result: Result, log_path: str | None) -> str:
-    """Return the verdict as one paragraph."""
-    parts = [f"ringtune autotune: {result.verdict.removesuffix('.')}."]
+    """Return the verdict's first sentence, which is the answer, and below it what explains it, on indented lines."""
+    first, rest = verdict_parts(result.verdict)
+    parts = [f"ringtune autotune: {first}.", *(f"{sentence.removesuffix('.')}." for sentence in rest)]
     changed = readable_changes(result.baseline, result.config)
     if result.adopted and changed:
         parts.append(f"Now in force: {changed}.")
@@ -149,4 +150,4 @@ def result_text(result: Result, log_path: str | None) -> str:
     parts.append(f"Tuning took {result.seconds:.1f} s, in which the job trained on, and cost {cost}{payback}.")
     if log_path is not None:
         parts.append(f"Log: {log_path} (ringtune review {shlex.quote(str(log_path))}).")
-    return " ".join(parts)
+    return "\n  ".join(parts)

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.cache_files import within
-from ringtune.console import Console, write_line
+from ringtune.console import Console
 from ringtune.tuner import Config, EarlierStudy, Prior, SearchSpace, StudyStore, earlier_studies
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import Record
 from ringtune.tuner.logs.store import WrittenPart
+from ringtune.tuner.priors.origins import origins_text
 from ringtune.tuner.priors.warm_start import adopted_config
 
 from .failing_configs import configs_over_limit
+from .own_line import write_own_line
 
 FILE_NAME = "studies.jsonl"
 OFF = "0"
@@ -60,8 +62,8 @@ class Memory:
         """
         studies = earlier_studies(self._runs(), key, space, seed, models)
         if studies and self.store is not None:
-            origins = " and ".join(study.origin for study in studies)
-            write_line(f"ringtune autotune: the search begins with the samples of {origins} ({self.store.path})")
+            samples = f"the search begins with the samples of {origins_text([study.origin for study in studies])}"
+            write_own_line(f"ringtune autotune: {samples} ({self.store.path})")
         return studies
 
     def adopted(self, key: Mapping[str, Any], space: SearchSpace, baseline: Config) -> Config | None:

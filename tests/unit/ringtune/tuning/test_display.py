@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text about a tuning run for people."""
 
+import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ringtune.tuner import Phase
 from ringtune.tuning.display import TuningDisplay, progress_text, result_text
-from tests.unit.ringtune.captured_stderr import piped_stderr, read_until
+from tests.unit.ringtune.captured_stderr import file_stderr, piped_stderr, read_until
 from tests.unit.ringtune.tuning.news import BASELINE, PROGRESS, RESULT
+
+
+def unindented(text: str) -> list[str]:
+    """Return the lines that begin a message."""
+    return [line for line in text.splitlines() if not line.startswith(" ")]
 
 
 def test_the_live_line_has_phase_sample_throughput_and_time_left() -> None:
@@ -27,15 +35,51 @@ def test_the_live_line_leaves_out_what_is_not_known() -> None:
 
 
 def test_the_verdict_says_what_changed_what_it_cost_and_where_the_log_is() -> None:
-    """One paragraph for a newcomer."""
+    """The answer stands alone on the first line; what explains it is indented below."""
     text = result_text(RESULT, "tune.jsonl")
 
-    assert "adopted: +12.3 % [9.8, 14.9]." in text
+    first, *below = text.splitlines()
+    assert "ringtune autotune: adopted: +12.3 % [9.8, 14.9]." == first
+    assert all(line.startswith("  ") for line in below)
     assert "fusion_bytes 1 MiB (was 0 (off))" in text
     assert "cycle_ms" not in text
     assert "cost 1.5 s, paid back after 200 steps" in text
     assert "tune.jsonl" in text
-    assert "\n" not in text
+
+
+def test_a_verdict_of_several_sentences_has_its_answer_alone() -> None:
+    """The best so far and the need of a verdict follow below."""
+    verdict = "unfinished: the job ended in the search phase, after 20 steps, 9.9 s. Best so far: x 1 (was 2). Set Y"
+
+    lines = result_text(replace(RESULT, adopted=False, config=BASELINE, verdict=verdict), None).splitlines()
+
+    assert "ringtune autotune: unfinished: the job ended in the search phase, after 20 steps, 9.9 s." == lines[0]
+    assert ["  Best so far: x 1 (was 2).", "  Set Y."] == lines[1:3]
+
+
+def test_a_verdict_does_not_begin_within_a_progress_bar(tmp_path: Path) -> None:
+    """Stderr goes into a file, and tqdm has left its line open; another text ended its line."""
+    written = []
+    for before in ("step 7/9 [###  ]", "a whole line\n", ""):
+        path = tmp_path / f"{len(before)}.txt"
+        path.write_text(before)
+        with file_stderr(path):
+            TuningDisplay(None).finished(RESULT)
+        written.append(path.read_text())
+
+    verdict = result_text(RESULT, None)
+    assert [f"step 7/9 [###  ]\n{verdict}\n", f"a whole line\n{verdict}\n", f"{verdict}\n"] == written
+
+
+def test_a_bar_of_tqdm_in_a_pipe_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe does not show where it ends; the bars that are open do."""
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=SimpleNamespace(_instances={"a bar"})))
+
+    with piped_stderr() as stderr:
+        TuningDisplay(None).finished(RESULT)
+        text = read_until(stderr, b"\n", times=2)
+
+    assert text.startswith(b"\nringtune autotune: adopted")
 
 
 def test_the_command_for_a_log_can_be_pasted_into_a_shell() -> None:
@@ -65,7 +109,7 @@ def test_without_a_terminal_lines_are_rare(capfd: pytest.CaptureFixture[str]) ->
         display.progress(PROGRESS)
     display.finished(RESULT)
 
-    lines = capfd.readouterr().err.splitlines()
+    lines = unindented(capfd.readouterr().err)
     assert 2 == len(lines)
     assert "adopted" in lines[1]
 
@@ -106,7 +150,7 @@ def test_after_the_verdict_no_line_and_no_thread_is_left(capfd: pytest.CaptureFi
     display.close()
 
     assert threads == set(threading.enumerate())
-    assert "adopted" in capfd.readouterr().err.splitlines()[-1]
+    assert "adopted" in unindented(capfd.readouterr().err)[-1]
 
 
 def test_a_decision_that_is_watched_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
@@ -127,6 +171,6 @@ def test_a_later_search_is_shown_as_the_first_one_was(capfd: pytest.CaptureFixtu
     display.progress(PROGRESS)
     display.finished(RESULT)
 
-    lines = capfd.readouterr().err.splitlines()
+    lines = unindented(capfd.readouterr().err)
     assert [True, False] == ["sample 3/20" in line for line in lines]
     assert "adopted" in lines[1]

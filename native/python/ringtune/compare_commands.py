@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from .compare.comparison import FinishedComparison
+    from .compare.request import CompareRequest
     from .launch.hosts import HostSlots
 
 
@@ -66,12 +67,7 @@ def compare(
 
     Example: ringtune compare -np 2 train.py --epochs 1
     """
-    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
-
-    from .bootstrap import environment  # noqa: PLC0415
-    from .compare.comparison import run_comparison  # noqa: PLC0415
-    from .compare.launching import ComparisonError  # noqa: PLC0415
-    from .compare.meeting import meeting_place  # noqa: PLC0415
+    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
     from .compare.report import json_report, text_report  # noqa: PLC0415
     from .compare.request import CompareRequest, RankProgram  # noqa: PLC0415
     from .launch.hosts import hosts_text  # noqa: PLC0415
@@ -92,22 +88,41 @@ def compare(
         hosts=None if named is None else hosts_text(named),
         sent=sent_variables(env or (), environment()),
     )
-    request.check()
-    place = meeting_place(named, ranks, reach)
-    try:
-        comparison = run_comparison(request, environment(), place, Console(stderr=True))
-    except ComparisonError as error:
-        raise ComparisonError(f"{_misplaced_options(context, command or ())}{error}") from error
+    comparison = _compared(context, request, named)
     if comparison.verdict.is_steady:  # else `ringtune doctor` would take chance for a finding
         _keep(comparison, environment())
     typer.echo(json.dumps(json_report(comparison), indent=2) if as_json else text_report(comparison))
     return 0
 
 
-def _misplaced_options(context: typer.Context, command: Sequence[str]) -> str:
-    """Return a sentence on options of this command that stand behind the script; empty if there are none."""
+def _compared(
+    context: typer.Context, request: "CompareRequest", hosts: "tuple[HostSlots, ...] | None"
+) -> "FinishedComparison":
+    """Return a comparison that was run to its end.
+
+    Raises:
+        ComparisonError: If the arms cannot be compared; it names options that the script got in place of this command.
+    """
+    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
+
+    from .bootstrap import environment  # noqa: PLC0415
+    from .compare.comparison import run_comparison  # noqa: PLC0415
+    from .compare.launching import ComparisonError  # noqa: PLC0415
+    from .compare.meeting import meeting_place  # noqa: PLC0415
+
+    request.check()
+    place = meeting_place(hosts, request.ranks, request.reach)
+    try:
+        return run_comparison(request, environment(), place, Console(stderr=True))
+    except ComparisonError as error:
+        arguments = () if request.program is None else request.program.arguments
+        raise ComparisonError(f"{_misplaced_options(context, arguments)}{error}") from error
+
+
+def _misplaced_options(context: typer.Context, arguments: Sequence[str]) -> str:
+    """Return a sentence on options of this command among a script's arguments; empty if there are none."""
     own = {name for parameter in context.command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    behind = [word for word in command[1:] if word.startswith("-") and word.partition("=")[0] in own - {"-p", "-i"}]
+    behind = [word for word in arguments if word.startswith("-") and word.partition("=")[0] in own - {"-p", "-i"}]
     if not behind:
         return ""
     stands, it = ("stands", "it") if len(behind) == 1 else ("stand", "them")

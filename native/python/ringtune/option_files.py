@@ -16,8 +16,8 @@ from ringtune.printable import shown
 MAX_CHARACTERS = 1 << 20
 MAX_VALUES = 10_000  # keys, values, lists and mappings, those that aliases stand for included; 64 knobs have some 3,000
 MAX_DEPTH = 16  # levels of lists and mappings; a knob file has 6
-MAX_VALUE_CHARACTERS = 3000  # of one word; as a number in hex it has fewer digits than the 4,300 that Python prints
-MAX_FAULT_CHARACTERS = 400  # of the parser's complaint in a message
+MAX_VALUE_CHARACTERS = 3000  # limit of one word; as a number in hex it has fewer digits than the 4,300 that Python prints
+MAX_FAULT_CHARACTERS = 400  # limit of the parser's complaint in a message
 
 
 def read_option_file(path: Path, option: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> tuple[str, Any]:

@@ -25,7 +25,7 @@ REHEARSAL_STEPS = 10
 MIN_STEPS = 10
 """Fewer steps than these say little, however long they take."""
 MIN_SCRIPT_STEPS = 2
-SHORTEST_SHARE = 0.5  # of the seconds that were asked for; the first steps of a process are slow, and ten are no plan
+SHORTEST_SHARE = 0.5  # least share of the seconds asked for; a process begins slowly, and ten steps are no plan
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from ringtune.printable import shown
 
 from .rank_streams import STDERR, STDOUT
 
-TAIL_BYTES = 16 << 10  # of a rank's messages: the end of a traceback, and what a teardown writes after it
+TAIL_BYTES = 16 << 10  # kept end of a rank's messages: a traceback's, and what a teardown writes after it
 MAX_ERROR_CHARACTERS = 300
 _STYLE = re.compile(rb"\x1b\[[0-9;]*m")  # colours of a traceback on a terminal
 _HEADER = "Traceback (most recent call last):"

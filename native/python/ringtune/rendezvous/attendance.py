@@ -14,7 +14,7 @@ from .conflicts import describe_failure
 from .roster import Worker
 from .site import Site
 
-MAX_NAME_CHARACTERS = 500  # of a worker's or a host's name; the kernel's host names end at 64
+MAX_NAME_CHARACTERS = 500  # limit of a worker's or a host's name; the kernel's host names end at 64
 MAX_PID = 2**31 - 1
 MAX_MEETINGS = 10**9  # number of the latest meeting that a worker may claim: a server goes on from the largest
 LEAST_PATIENCE_S = 5.0  # for those whose own time limit passes a little later than the first one's

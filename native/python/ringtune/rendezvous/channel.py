@@ -26,7 +26,7 @@ Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 1 << 20  # the largest honest message, the plan of a world of 1,000 ranks, is under 256 KiB
 LARGEST_INTEGER = 2**63 - 1  # bytes, bits per second and ids are below it; the engine's integers end there
-MAX_DIGITS = 20  # of an integer, sign included; one more is over the limit, whatever it is
+MAX_DIGITS = 20  # digits of the largest integer, sign included; one more is over the limit
 MAX_DESCRIPTORS = 253  # the kernel's SCM_MAX_FD
 SEND_LIMIT_S = 5.0  # a peer that does not read for so long is given up
 _KEEPALIVE = {

@@ -11,8 +11,8 @@ from .channel import ChannelError, read_json
 from .interfaces import meeting_address, own_networks, route_address
 from .place import host_identity, network_identity
 
-MAX_IDENTITY_CHARACTERS = 200  # of a host's or a network's identity; ours have 60
-MAX_ADDRESSES = 256  # of one site; a host of many containers has a bridge for each network of theirs
+MAX_IDENTITY_CHARACTERS = 200  # limit of a host's or a network's identity; ours have 60
+MAX_ADDRESSES = 256  # limit of one site; a host of many containers has a bridge for each network of theirs
 
 
 @dataclass(frozen=True)

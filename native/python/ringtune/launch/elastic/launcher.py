@@ -318,8 +318,12 @@ class ElasticLauncher(JobLoop):
             return LOOPBACK
         if self._reach.address is not None:
             return self._reach.address
+        return self._way_to_any(hosts, self._reach)
+
+    def _way_to_any(self, hosts: Sequence[FoundHost], reach: Reach) -> str | None:
+        """Return this machine's address on the way to the first host that can be reached; None if none can be."""
         others = [host for host in hosts if not host.is_here]
-        way = next((address for host in others if (address := self._way_to(host, self._reach))), None)
+        way = next((address for host in others if (address := self._way_to(host, reach))), None)
         if way is not None or len(others) == len(hosts):
             return way
         return next((network.partition("/")[0] for network in own_networks()), LOOPBACK)

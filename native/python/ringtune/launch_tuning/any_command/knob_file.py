@@ -16,7 +16,7 @@ from ringtune.printable import quoted, shown
 from . import yaml_text
 
 OPTION = "--knobs"
-MAX_FAULT_CHARACTERS = 1000  # of the description of a fault: choices may be many
+MAX_FAULT_CHARACTERS = 1000  # limit of a fault's description: choices may be many
 MAX_KNOBS = 64
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 FORM = "{}"

@@ -164,6 +164,13 @@ def _on_the_last_rank(optimizer: Any) -> None:
         optimizer.zero_grad()
 
 
+def _before_the_step(optimizer: Any) -> None:
+    with torch.no_grad():
+        for parameter in optimizer.param_groups[0]["params"]:
+            parameter.add_(parameter.grad, alpha=0.1)
+    optimizer.step()
+
+
 def _before_loading(optimizer: Any) -> None:
     state = optimizer.state_dict()
     with torch.no_grad():
@@ -173,8 +180,14 @@ def _before_loading(optimizer: Any) -> None:
 
 
 def loop_used_in_flight() -> None:
-    """Weights that a rank changed by gradients in flight, which are thrown away then, are an error on every rank."""
-    ways: tuple[Callable[[Any], object], ...] = (_by_hand, _through_data, _on_the_last_rank, _before_loading)
+    """Weights that a rank changed by gradients in flight are an error on every rank, before the next step."""
+    ways: tuple[Callable[[Any], object], ...] = (
+        _by_hand,
+        _through_data,
+        _on_the_last_rank,
+        _before_loading,
+        _before_the_step,
+    )
     for width, use in product(WIDTHS, ways):
         model = network(width)
         optimizer = hvd.DistributedOptimizer(momentum(model.parameters()), named_parameters=model.named_parameters())
@@ -255,6 +268,27 @@ def loop_skipped() -> None:
                 if step % 3 == 1 and how == "loaded":
                     optimizer.load_state_dict(state)
                 optimizer.zero_grad()
+            return weights(model)
+
+        agree(loop)
+
+
+def loop_decayed_by_hand() -> None:
+    """Weights are decayed between `backward()` and `step()`, alike on all ranks; one part is trained, biases alone."""
+    for decay in (lambda weight: weight.mul_(0.99), lambda weight: weight.data.mul_(0.99)):
+
+        def loop(side: Side, decay: Any = decay) -> Values:
+            model = network()
+            for layer in (0, 2, 4):
+                model[layer].weight.requires_grad_(False)
+            optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+            for step in range(2 * STEPS):
+                optimizer.zero_grad()
+                side.loss(squared(model, step)).backward()
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        decay(parameter)
+                optimizer.step()
             return weights(model)
 
         agree(loop)

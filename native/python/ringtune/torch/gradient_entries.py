@@ -129,3 +129,23 @@ def changed_in_flight(entry: GradientEntry) -> ConfigError:
         "skip_synchronize(): optimizer.synchronize(); ...; with optimizer.skip_synchronize(): optimizer.step(). The "
         "gradients are unusable now: call zero_grad()"
     )
+
+
+def computed_again(entry: GradientEntry, passes_per_step: int) -> ConfigError:
+    """Return the error for a gradient that autograd has computed while an earlier one is in flight.
+
+    `synchronize` says so on all ranks, unless the earlier one was thrown away.
+    """
+    if entry.parameter.grad is not entry.gradient:
+        return ConfigError(
+            f"the gradient of {entry.label} was thrown away while it was being combined, as by model.zero_grad(), "
+            "and computed again; call zero_grad() of this optimizer instead, on all ranks, and synchronize() before "
+            "gradients are used otherwise than by step()"
+        )
+    entry.version = -1
+    return ConfigError(
+        f"the gradient of {entry.label} was computed more than backward_passes_per_step={passes_per_step} times before "
+        "step(). For several backward passes raise backward_passes_per_step, or call step() after each; a layer that "
+        "is used twice under torch.utils.checkpoint needs use_reentrant=False. The gradients are unusable now: call "
+        "zero_grad()"
+    )

@@ -21,7 +21,7 @@ from ringtune.process_sets import global_process_set
 from ringtune.submissions import NO_GROUP, world_of
 from ringtune.world import World
 
-from .gradient_entries import GradientEntry
+from .gradient_entries import GradientEntry, computed_again
 from .gradient_transport import GradientPlan, GradientTransport
 from .parameter_names import NamedParameter, positional_names
 from .registered_gradients import GradientHome, has_use, lay_out
@@ -109,7 +109,7 @@ class GradientReducer:
             self.synchronize(param_groups, is_discarding=True)
         elif moved:
             if self._agreement.has_moved:
-                raise moved_outside_of_steps("have been changed so again and again")
+                raise moved_outside_of_steps("this again and again, without a step")
             self._agreement.has_moved = True
         self.restart()
 
@@ -149,14 +149,24 @@ class GradientReducer:
         self.is_combined = False
         gradient = parameter.grad
         if entry.handle is not None:
-            raise self._computed_again(entry)
-        if not self._watch.is_on:
-            self._watch.begin([other.parameter for other in self._entries.values() if not other.others])
+            raise computed_again(entry, self._passes_per_step)
+        self._watch_weights(entry)
         if gradient is not entry.gradient:  # the first pass, or what there was was thrown away
             entry.gradient, entry.passes = gradient, 0
         entry.passes += 1
         if entry.passes >= self._passes_per_step and not (entry.others and _is_shared(entry)):
             self._submit(world, entry)
+
+    def _watch_weights(self, ready: GradientEntry) -> None:
+        """Watch the weights from the first gradient of a step on, but those that another optimizer steps with, too."""
+        if not self._watch.is_on:
+            self._watch.begin(
+                entry.parameter
+                for entry in self._entries.values()
+                if entry.hook is not None and not entry.others and entry.parameter.requires_grad
+            )
+        if not ready.others:
+            self._watch.note(ready.parameter)
 
     def synchronize(
         self, param_groups: ParameterGroups, *, is_discarding: bool = False, is_early: bool = False
@@ -172,8 +182,8 @@ class GradientReducer:
             is_early: Whether a closure is called next, on all ranks.
 
         Raises:
-            ConfigError: If a rank changed gradients in flight or used them on its own, ranks have different
-                parameters, or some throw away what others step with; raised on every rank.
+            ConfigError: If a rank changed gradients in flight, or weights so that the ranks' differ; if ranks have
+                different parameters, or some throw away what others step with; raised on every rank.
             EngineError: If a gradient differs between ranks or the world is lost; the first error, after all other
                 gradients were waited for.
         """
@@ -182,6 +192,7 @@ class GradientReducer:
             return
         self.adopt(param_groups)
         entries = list(self._entries.values())
+        self._agreement.heed(self._watch)
         try:
             said = self._agreement.reach(world, entries, is_discarding=is_discarding, is_early=is_early)
         except ConfigError:
@@ -236,22 +247,6 @@ class GradientReducer:
         """Forget what is in flight: other ranks will not submit it."""
         self._in_flight = []
         self.restart()
-
-    def _computed_again(self, entry: GradientEntry) -> ConfigError:
-        """Return the error for a gradient that autograd has computed while an earlier one is in flight."""
-        if entry.parameter.grad is not entry.gradient:
-            return ConfigError(
-                f"the gradient of {entry.label} was thrown away while it was being combined, as by model.zero_grad(), "
-                "and computed again; call zero_grad() of this optimizer instead, on all ranks, and synchronize() "
-                "before gradients are used otherwise than by step()"
-            )
-        entry.version = -1  # synchronize() is to say so on all ranks
-        return ConfigError(
-            f"the gradient of {entry.label} was computed more than backward_passes_per_step={self._passes_per_step} "
-            "times before step(). For several backward passes raise backward_passes_per_step, or call step() after "
-            "each; a layer that is used twice under torch.utils.checkpoint needs use_reentrant=False. The gradients "
-            "are unusable now: call zero_grad()"
-        )
 
     def _add(self, name: str, parameter: torch.nn.Parameter) -> None:
         unique = self._process_set.claim_name(f"gradient.{name}")

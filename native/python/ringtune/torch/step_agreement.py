@@ -12,6 +12,11 @@ from .gradient_entries import GradientEntry, changed_in_flight
 from .parameter_names import NamedParameter
 from .same_parameters import OPTIMIZER, check_same_parameters, difference_of_parameters, have_same_weights
 from .step_notes import StepNote, StepNotes
+from .weight_watch import WeightWatch
+
+MOST_EQUAL = 3
+"""Number of steps whose weights are compared without a difference: a loop that decays its weights itself writes to them
+before each step, and a comparison reads them all."""
 
 
 class StepAgreement:
@@ -32,8 +37,14 @@ class StepAgreement:
         self._process_set = process_set
         self._reduction = reduction
         self._notes: StepNotes | None = None
+        self._equal = 0
         self.has_news = True
         self.has_moved = False
+
+    def heed(self, watch: WeightWatch) -> None:
+        """Take note of weights that were written to before the gradients are combined, in the first steps with such."""
+        if self._equal < MOST_EQUAL:
+            self.has_moved |= watch.was_written()
 
     def reach(
         self, world: World, entries: Sequence[GradientEntry], *, is_discarding: bool = False, is_early: bool = False
@@ -92,16 +103,18 @@ class StepAgreement:
         if said.has_moved:
             self.has_moved = False
             if not have_same_weights(world, _named(entries)):
-                raise moved_outside_of_steps("differ between the ranks now")
+                raise moved_outside_of_steps("the ranks' weights differ now")
+            self._equal += 1
 
 
-def moved_outside_of_steps(state: str) -> ConfigError:
-    """Return the error for weights that were changed by gradients of each rank alone."""
+def moved_outside_of_steps(finding: str) -> ConfigError:
+    """Return the error for weights that were changed, perhaps by gradients of each rank alone."""
     return ConfigError(
-        "weights were changed outside of step(), between backward() and zero_grad() or load_state_dict(), by gradients "
-        f"that were not combined, and {state}. An update of your own, such as the two steps of sharpness-aware "
-        "minimization, needs optimizer.synchronize() between backward() and itself. For gradients of this rank alone, "
-        "on purpose, use torch.autograd.grad(): what it returns is not combined"
+        "weights were changed outside of step(), after backward() and before its gradients were combined, and "
+        f"{finding}. An update of your own, such as the first step of sharpness-aware minimization, needs "
+        "optimizer.synchronize() between backward() and itself. For gradients of this rank alone, on purpose, use "
+        "torch.autograd.grad(): what it returns is not combined. Weights that differed before need "
+        "broadcast_parameters()"
     )
 
 

@@ -7,14 +7,13 @@ some elements are kept to compare, for an update by hand changes nearly all.
 
 # ruff: noqa: SLF001  (torch's version of a tensor has no public name)
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
-from torch.nn.parameter import is_lazy
 
-SAMPLED_PARAMETERS = 4
+MOST_SAMPLES = 4
 """Number of parameters of which elements are kept: each costs some microseconds in every step."""
-SAMPLED_ELEMENTS = 4096
+MOST_ELEMENTS = 4096
 """Most elements that are kept of one parameter."""
 
 
@@ -23,50 +22,47 @@ class WeightWatch:
 
     def __init__(self) -> None:
         self._parameters: Sequence[torch.Tensor] = ()
-        self._marks: list[tuple[int, int]] = []
-        self._sample: torch.Tensor | None = None
+        self._marks: tuple[list[int], list[int]] = ([], [])
+        self._samples: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.is_on = False
         """Whether there are gradients that were not combined."""
 
-    def begin(self, parameters: Sequence[torch.Tensor]) -> None:
-        """Remember the weights as they are."""
-        self._parameters = [each for each in parameters if each.layout is torch.strided and not is_lazy(each)]
-        self._marks = list(map(_mark, self._parameters))
-        self._sample = _sample(self._parameters)
+    def begin(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Remember the weights as they are.
+
+        Args:
+            parameters: The parameters that are trained, by this optimizer alone.
+        """
+        self._parameters = [each for each in parameters if each.layout is torch.strided]
+        self._marks = self._read_marks()
         self.is_on = True
 
+    def note(self, parameter: torch.Tensor) -> None:
+        """Keep elements of a parameter that has got a gradient, if there are not enough of them."""
+        if len(self._samples) < MOST_SAMPLES and parameter.layout is torch.strided:
+            self._samples.append((parameter, _elements(parameter).clone()))
+
+    def was_written(self) -> bool:
+        """Return whether torch has counted writes to the weights since `begin`, or they have other memory."""
+        return self.is_on and self._read_marks() != self._marks
+
     def has_moved(self) -> bool:
-        """Return whether the weights changed since `begin`."""
-        if not self.is_on:
-            return False
-        if any(map(_differs, self._parameters, self._marks)):
-            return True
-        now = _sample(self._parameters)
-        return self._sample is not None and now is not None and not torch.equal(self._sample, now)
+        """Return whether the weights changed since `begin`; waits for a GPU."""
+        return self.was_written() or any(
+            not torch.equal(_elements(parameter), kept) for parameter, kept in self._samples
+        )
 
     def end(self) -> None:
         """Forget the weights."""
-        self._parameters, self._sample, self.is_on = (), None, False
+        self._parameters, self.is_on = (), False
+        self._samples.clear()
+
+    def _read_marks(self) -> tuple[list[int], list[int]]:
+        parameters = self._parameters
+        return [each._version for each in parameters], [each.data_ptr() for each in parameters]
 
 
-def _mark(parameter: torch.Tensor) -> tuple[int, int]:
-    return parameter._version, parameter.data_ptr()
-
-
-def _differs(parameter: torch.Tensor, mark: tuple[int, int]) -> bool:
-    return _mark(parameter) != mark
-
-
-def _sample(parameters: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """Return elements of some parameters like the first one: diagonals, if there are matrices."""
-    large = [each for each in parameters if each.dim() >= 2] or list(parameters)
-    if not large:
-        return None
-    stride = max(1, len(large) // SAMPLED_PARAMETERS)
-    first = large[0]
-    chosen = [
-        (each.detach().diagonal() if each.dim() >= 2 else each.detach()).reshape(-1)[:SAMPLED_ELEMENTS]
-        for each in large[::stride][:SAMPLED_PARAMETERS]
-        if (each.device, each.dtype) == (first.device, first.dtype)
-    ]
-    return torch.cat(chosen)
+def _elements(parameter: torch.Tensor) -> torch.Tensor:
+    """Return elements of as many rows and columns as there are, or the first ones of a vector."""
+    values = parameter.detach()
+    return (values.diagonal() if values.dim() >= 2 else values).reshape(-1)[:MOST_ELEMENTS]

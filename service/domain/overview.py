@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from ringtune.advice.rule import KeyAdvice
 from ringtune.service.errors import InvalidRequest, StudyNotFound
-from ringtune.service.store import Database, reports, studies
+from ringtune.service.store import Database, job_states, reports, studies
 from ringtune.service.store import overview as table
 from ringtune.service.store.overview import FINDINGS, ORDERS, BaselineRow, Wanted
 from ringtune.service.store.rows import ActivityRow, AgedReport, AgedRun, ListedStudyRow, Status
@@ -20,7 +20,7 @@ from ringtune.service.store.summary_rows import StandName
 from ringtune.service.store.whole_tables import windows_of_jobs
 from ringtune.tuner import Config
 
-from .jobs import State, StudyJob, states_of
+from .jobs import State, StudyJob, states_of, these_jobs
 from .key_advice import StudyAdvice, advice_of
 from .study_cache import key_of
 from .values import ComparisonKey, Json
@@ -173,8 +173,10 @@ class ShownStudy:
         tensors: Gradients of a step; 0 where no job said.
         results: The newest, the oldest first; of one job if one was named.
         results_in_all: Number of results of all jobs.
+        configs_in_all: Number of configs that were measured.
+        runs_in_all: Number of logs that were pushed.
         configs: The best first, each with what every reporter says of it.
-        jobs: Those that were heard of last first.
+        jobs: Those that were heard of last first; a job that was named is among them, in any case.
         parts: What each of these jobs gave, by job; without those of which nothing is used.
         runs: The newest first.
         newest_event: Number of the newest event of all studies when this was read.
@@ -191,6 +193,13 @@ class ShownStudy:
     parts: Mapping[str, JobPart]
     runs: tuple[PushedRun, ...]
     newest_event: int = 0
+    configs_in_all: int = 0
+    runs_in_all: int = 0
+
+    @property
+    def jobs_in_all(self) -> int:
+        """Return the number of jobs, those included that are not shown."""
+        return sum(self.study.states.values())
 
 
 @dataclass(frozen=True)
@@ -253,6 +262,9 @@ class Overview:
             if row is None:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
             sizes, verdicts = row.tensor_bytes, verdicts_of(connection, study_id)
+            jobs = verdicts.jobs
+            if job_id is not None and all(job.job_id != job_id for job in jobs):
+                jobs += these_jobs(connection, study_id, job_states.known(connection, study_id, [job_id]))
             listed = _listed(connection, table.these(connection, [study_id]), with_silent=True)[0]
             return ShownStudy(
                 study=listed,
@@ -262,10 +274,12 @@ class Overview:
                 results=tuple(map(result_of, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
                 results_in_all=table.count_results(connection, study_id),
                 configs=verdicts.configs,
-                jobs=verdicts.jobs,
-                parts=parts_of(connection, study_id, [job.job_id for job in verdicts.jobs]),
+                jobs=jobs,
+                parts=parts_of(connection, study_id, [job.job_id for job in jobs]),
                 runs=tuple(map(_run, table.runs_of(connection, study_id, MAX_RUNS))),
                 newest_event=reports.newest_number(connection),
+                configs_in_all=table.count_configs(connection, study_id),
+                runs_in_all=table.count_runs(connection, study_id),
             )
 
     def some(self, study_ids: Sequence[str]) -> tuple[ListedStudy, ...]:
@@ -286,9 +300,9 @@ class Overview:
             rows = table.models(connection, text, limit)
         return tuple(Counted(**vars(row)) for row in rows)
 
-    def of_model(self, model: str) -> tuple[ListedStudy, ...]:
-        """Return the newest studies of a model on all hardware."""
-        return self.studies(Wanted(model=model), limit=MAX_COMPARED).items
+    def of_model(self, model: str) -> StudyList:
+        """Return the newest studies of a model on all hardware, and how many there are."""
+        return self.studies(Wanted(model=model), limit=MAX_COMPARED)
 
 
 def _listed(

@@ -22,6 +22,7 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    union,
     union_all,
 )
 
@@ -74,6 +75,14 @@ def newest(
     if after is not None:
         query = query.having(tuple_(heard, both.job_id) < tuple_(literal(after[0]), literal(after[1])))
     return [(time, job_id) for time, job_id in connection.execute(query)]
+
+
+def known(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[str]:
+    """Return those of some jobs that said anything to a study, or reported to it."""
+    parts = [
+        select(own.job_id).where(own.study_id == study_id, own.job_id.in_(job_ids)) for own in (job_facts.c, reports.c)
+    ]
+    return connection.execute(union(*parts)).scalars().all()
 
 
 def counts(

@@ -209,6 +209,18 @@ def runs_of(connection: Connection, study_id: str, limit: int) -> Sequence[AgedR
     return all_of(connection.execute(query), AgedRun)
 
 
+def count_configs(connection: Connection, study_id: str) -> int:
+    """Return how many configs a study measured."""
+    query = select(func.count()).select_from(config_summaries).where(config_summaries.c.study_id == study_id)
+    return int(connection.execute(query).scalar_one())
+
+
+def count_runs(connection: Connection, study_id: str) -> int:
+    """Return how many whole logs a study has."""
+    query = select(func.count()).select_from(runs).where(runs.c.study_id == study_id)
+    return int(connection.execute(query).scalar_one())
+
+
 def hardware_names(connection: Connection, fingerprints: Collection[str]) -> dict[str, tuple[str | None, str | None]]:
     """Return what people call hardware, in whichever study, and its machines in words, by fingerprint."""
     own = studies.c

@@ -33,11 +33,13 @@ class Findings:
         machines: A study of each machine, for its name.
         rows: A study of each model, for its name, and its studies on each of the machines.
         left_out: Machines beyond those that are shown.
+        models_left_out: Models on these machines beyond those that are shown.
     """
 
     machines: Sequence[ListedStudy]
     rows: Sequence[tuple[ListedStudy, Sequence[Sequence[ListedStudy]]]]
     left_out: int
+    models_left_out: int
 
 
 @router.get("/hardware", dependencies=READERS_PAGE)
@@ -45,23 +47,28 @@ class Findings:
 def hardware(request: Request, overview: OverviewDep, q: Text = "", model: Text = "", page: PageNumber = 1) -> Response:
     """List machines with what was found on them, or compare them by one model."""
     if model:
-        studies = overview.of_model(model)
+        listed = overview.of_model(model)
+        studies = listed.items
         drawn = compared(studies[:MAX_DRAWN], by_hardware=True)
         context = {
             "model": model,
             "name": name_of(studies[0]) if studies else f"model {short(model)}",
             "studies": studies,
+            "studies_left_out": listed.total - len(studies),
             "figures": [figure for make in (speedups_figure, step_times_figure) if (figure := make(drawn))],
             "left_out": max(0, len(studies) - MAX_DRAWN),
         }
         return respond(request, "hardware_model.html.j2", context)
-    found = overview.studies(Wanted(text=q.strip()), "activity", limit=MAX_STUDIES).items
+    listed = overview.studies(Wanted(text=q.strip()), "activity", limit=MAX_STUDIES)
+    found, models = listed.items, overview.models(q.strip(), MODELS + 1)
     machines = overview.hardware(q.strip(), page=page, limit=PAGE)
     context = {
         "findings": findings_of(found),
         "figures": _figures(found),
         "hardware": machines,
-        "models": overview.models(q.strip(), MODELS),
+        "models": models[:MODELS],
+        "has_more_models": len(models) > MODELS,
+        "studies_left_out": listed.total - len(found),
         "q": q,
         "page": page,
         "has_more": bool(overview.hardware(q.strip(), page=page * PAGE + 1, limit=1)),
@@ -75,10 +82,11 @@ def findings_of(studies: Sequence[ListedStudy]) -> Findings:
     shown = list(by_machine)[:MAX_MACHINES]
     rows = [
         (own[0], [[study for study in own if study.key.hardware == machine] for machine in shown])
-        for own in list(by_model.values())[:MODELS]
+        for own in by_model.values()
     ]
     rows = [(own, cells) for own, cells in rows if any(cells)]
-    return Findings([by_machine[machine][0] for machine in shown], rows, len(by_machine) - len(shown))
+    machines = [by_machine[machine][0] for machine in shown]
+    return Findings(machines, rows[:MODELS], len(by_machine) - len(shown), max(0, len(rows) - MODELS))
 
 
 def _grouped(studies: Sequence[ListedStudy], by: str) -> dict[str, list[ListedStudy]]:

@@ -13,7 +13,9 @@ import pytest
 from plotly.offline import get_plotlyjs
 from starlette.testclient import TestClient
 
+from ringtune.dashboards.web.views import study as study_view
 from ringtune.dashboards.web.views.hardware import PAGE
+from ringtune.service.domain import verdicts
 from ringtune.tuner import Config, default_config
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.contract.web.applications import BROWSER, HERE, application_with_pages
@@ -216,3 +218,32 @@ def test_tables_are_downloaded_as_csv(tmp_path: Path) -> None:
     assert 404 == missing.status_code
     assert set(linked) <= set(paths)
     assert paths[0] in linked
+
+
+def test_a_page_that_shows_a_part_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts are those of all; a job that a link names is shown, however many others there are."""
+    monkeypatch.setattr(study_view, "MAX_SHOWN_JOBS", 2)
+    monkeypatch.setattr(study_view, "MAX_SHOWN_CONFIGS", 1)
+    monkeypatch.setattr(verdicts, "MAX_JOBS", 2)
+    monkeypatch.setattr(verdicts, "MAX_CONFIGS", 2)
+    with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
+        study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
+        jobs = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(5)]
+        for number, job in enumerate(jobs):
+            told = result_body(job)
+            body = {**told, "trial_id": job, "config": {**told["config"], "cycle_ms": 0.5 + number}}
+            assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": [body]}).status_code
+        page = client.get(f"/studies/{study_id}").text
+        of_first = client.get(f"/studies/{study_id}", params={"job": jobs[0]}).text
+        of_none = client.get(f"/studies/{study_id}", params={"job": UUIDS[3]}).text
+        listed = client.get(f"/v1/studies/{study_id}/jobs", params={"limit": 2}).json()
+        rest = client.get(f"/v1/studies/{study_id}/jobs", params={"cursor": listed["next_cursor"]}).json()
+
+    assert "<dt>Jobs</dt><dd>5</dd>" in page
+    assert "The latest 2 of 5 jobs; the CSV has all." in page
+    assert "The best 1 of 5 configs; the CSV has all." in page
+    assert "Live: 5 jobs are running" in page
+    assert "has this id" not in of_first
+    assert "has this id" in of_none
+    assert sorted(jobs) == sorted(job["job_id"] for job in (*listed["items"], *rest["items"]))
+    assert rest["next_cursor"] is None

@@ -198,7 +198,7 @@ def test_hardware_and_models_are_counted(overview: Overview) -> None:
     assert ["cluster d"] == [item.name for item in overview.hardware("CLUSTER D")]
     assert ["c" * 64] == [item.fingerprint for item in overview.hardware(page=1, limit=1)]
     assert ["d" * 64] == [item.fingerprint for item in overview.hardware(page=2, limit=1)]
-    assert ["d" * 64, "c" * 64] == [item.key.hardware for item in overview.of_model("1" * 64)]
+    assert ["d" * 64, "c" * 64] == [item.key.hardware for item in overview.of_model("1" * 64).items]
     assert ("ringtune", "torch-ddp") == overview.targets()
 
 

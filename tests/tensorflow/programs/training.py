@@ -7,6 +7,7 @@ Arguments: the way of gradients, as `choose_way` takes it, and cases, or all.
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -117,7 +118,9 @@ def case_options() -> None:
 def case_groups() -> None:
     """Lists of variables are groups; a variable twice is an error; Sum adds."""
     variables = [keras.Variable(np.zeros(2, np.float32)) for _ in range(3)]
-    groups = [variables[:2], [variables[2].value]]
+    groups = (
+        iter(group) for group in [variables[:2], [variables[2].value]]
+    )  # read once, however often steps are taken
     optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), op=hvd.Sum, groups=groups)
     optimizer.apply([tf.fill((2,), hvd.rank() + 1.0), None, tf.ones(2)], variables)
     assert np.array_equal([-hvd.size() * (hvd.size() + 1) / 2] * 2, variables[0].numpy())
@@ -343,6 +346,21 @@ def case_values() -> None:
     assert [[0.0]] * hvd.size() == hvd.allgather([[0.0]]).numpy().tolist()
     assert 0 == int(hvd.broadcast(hvd.rank(), 0))
     assert 1.0 == float(hvd.reducescatter([1.0] * hvd.size())[0])
+
+
+def case_epochs() -> None:
+    """A state counts each epoch once, whether `fit` counts from 0 in each call or from the state's own number."""
+    for has_initial in (False, True):
+        state, numbers = SimpleNamespace(epoch=0), []
+        callback = hvd.elastic.UpdateEpochStateCallback(state)
+        for epochs in (2, 3, 1):  # a loss follows each call
+            first = state.epoch if has_initial else 0
+            callback.on_train_begin()
+            for epoch in range(first, first + epochs):
+                callback.on_epoch_begin(epoch)
+                callback.on_epoch_end(epoch)
+                numbers.append(state.epoch)
+        assert list(range(1, 7)) == numbers, (has_initial, numbers)
 
 
 def case_names() -> None:

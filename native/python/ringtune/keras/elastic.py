@@ -113,7 +113,11 @@ class UpdateBatchStateCallback(keras.callbacks.Callback):  # type: ignore[misc] 
 
 
 class UpdateEpochStateCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """Keeps `state.epoch`, the number of the next epoch, through several calls of `fit`."""
+    """Keeps `state.epoch`, the number of the next epoch, through several calls of `fit`.
+
+    Both ways to go on are right: `fit(epochs=epochs - state.epoch)`, whose epochs count from 0, and
+    `fit(initial_epoch=state.epoch, epochs=epochs)`, which schedules by epoch and logs need.
+    """
 
     def __init__(self, state: Any) -> None:
         """Take the state.
@@ -123,14 +127,20 @@ class UpdateEpochStateCallback(keras.callbacks.Callback):  # type: ignore[misc] 
         """
         super().__init__()
         self._state = state
-        self._first = 0
+        self._before: int | None = None  # epochs that were done before those that `fit` counts; None until it says
 
     def on_train_begin(self, logs: Logs = None) -> None:
-        """Count on from the epochs that are done."""
+        """Wait for the number that `fit` counts from."""
         del logs
-        self._first = self._state.epoch
+        self._before = None
+
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
+        """Note the epochs that `fit` does not count: with an `initial_epoch` it counts them all."""
+        del logs
+        if self._before is None:
+            self._before = 0 if epoch else self._state.epoch
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Note the number of the next epoch."""
         del logs
-        self._state.epoch = self._first + epoch + 1
+        self._state.epoch = (self._before or 0) + epoch + 1

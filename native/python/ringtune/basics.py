@@ -3,7 +3,7 @@
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ringtune import _engine
 from ringtune.console import write_line
@@ -16,7 +16,7 @@ from ringtune.session import SESSION
 MAX_FAILED_MEETINGS = 20  # meetings in a row that fail before `init` gives up; each lost worker spoils one at most
 
 
-def init(comm: None = None, process_sets: Sequence[ProcessSet | Sequence[int]] | str | None = None) -> None:
+def init(comm: None = None, process_sets: Iterable[ProcessSet | Iterable[int]] | str | None = None) -> None:
     """Join the world that the launcher or torch describes; does nothing when that was done before.
 
     Under a rendezvous server (`RINGTUNE_RENDEZVOUS=join://HOST:PORT`), a meeting that fails because a worker ends
@@ -37,13 +37,14 @@ def init(comm: None = None, process_sets: Sequence[ProcessSet | Sequence[int]] |
         raise ConfigError("init(comm=...) is not supported; use init(process_sets=[...]) for a part of the ranks")
     if isinstance(process_sets, str) and process_sets != "dynamic":
         raise ConfigError(f'process_sets={process_sets!r} is not possible; give process sets, or "dynamic"')
-    sets = () if process_sets is None or isinstance(process_sets, str) else process_sets
+    given = () if process_sets is None or isinstance(process_sets, str) else process_sets
+    sets = [one if isinstance(one, ProcessSet) else ProcessSet(one) for one in given]  # iterators are read once
     failures = 0
     while not _has_joined(sets, may_ask_again=failures < MAX_FAILED_MEETINGS):
         failures += 1
 
 
-def _has_joined(process_sets: Sequence[ProcessSet | Sequence[int]], *, may_ask_again: bool) -> bool:
+def _has_joined(process_sets: Sequence[ProcessSet], *, may_ask_again: bool) -> bool:
     """Join; return False if the meeting failed, and there will be another one."""
     try:
         SESSION.init(process_sets)

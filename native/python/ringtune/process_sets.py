@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process sets as front ends offer them, with Horovod's names and meanings; the sets of the one world of `SESSION`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from .session import SESSION
 from .set_registry import ProcessSet
@@ -12,7 +12,7 @@ global_process_set = SESSION.global_process_set
 """The set of all ranks; usable from `init()` to `shutdown()`."""
 
 
-def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
+def add_process_set(process_set: ProcessSet | Iterable[int]) -> ProcessSet:
     """Add a process set while the job runs; every rank calls it, also those that are not in the set.
 
     Args:

@@ -7,7 +7,7 @@
 import atexit
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from ringtune import _engine
@@ -110,7 +110,7 @@ class Session:
         self._observers.append(observer)
         observer(self._world)
 
-    def init(self, process_sets: Sequence[ProcessSet | Sequence[int]] = ()) -> None:
+    def init(self, process_sets: Sequence[ProcessSet | Iterable[int]] = ()) -> None:
         """Join the world; does nothing while there is one.
 
         Args:

@@ -7,7 +7,7 @@ asked for through the global engine, so that a difference is an error on every r
 
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _UINT8 = 0  # the engine's number
 class ProcessSet:
     """A set of ranks that run collectives among themselves: made anywhere, usable once it was added."""
 
-    def __init__(self, ranks: Sequence[int] = ()) -> None:
+    def __init__(self, ranks: Iterable[int] = ()) -> None:
         """Name the ranks.
 
         Args:
@@ -35,11 +35,10 @@ class ProcessSet:
         Raises:
             ConfigError: If they are no ranks, or one is named twice.
         """
-        numbers = [int(rank) for rank in ranks if _is_rank(rank)]
-        if len(set(numbers)) != len(ranks):
-            raise ConfigError(
-                f"ProcessSet({list(ranks)!r}) is not possible; a set is of different ranks, each 0 or more"
-            )
+        given = list(ranks)
+        numbers = [int(rank) for rank in given if _is_rank(rank)]
+        if len(set(numbers)) != len(given):
+            raise ConfigError(f"ProcessSet({given!r}) is not possible; a set is of different ranks, each 0 or more")
         self._ranks: tuple[int, ...] | None = tuple(sorted(numbers))
         self._id: int | None = None
         self._own_rank: int | None = None

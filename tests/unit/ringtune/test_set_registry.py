@@ -13,6 +13,8 @@ def test_ranks_are_sorted() -> None:
     assert [0, 2, 5] == ProcessSet([5, 0, 2]).ranks
     assert [0, 1] == ProcessSet(list(np.array([1, 0]))).ranks
     assert [1, 2] == ProcessSet(range(1, 3)).ranks
+    assert [1, 2] == ProcessSet(reversed(range(1, 3))).ranks
+    assert [0, 3] == ProcessSet(rank for rank in (3, 0)).ranks
 
 
 @pytest.mark.parametrize("ranks", [[0, 0], [-1], ["0"], [1.0], [True], [None]])

@@ -2,7 +2,7 @@
 """Groups of gradients that are reduced together, all or none: by number, or by lists of variables."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ Groups = int | Sequence[Sequence[Any]] | None
 """A number of groups of consecutive variables, or lists of variables; None for no groups."""
 
 
-def checked_groups(num_groups: int, groups: Groups) -> Groups:
+def checked_groups(num_groups: int, groups: int | Iterable[Iterable[Any]] | None) -> Groups:
     """Return the groups that Horovod's two arguments ask for.
 
     Args:
@@ -22,12 +22,25 @@ def checked_groups(num_groups: int, groups: Groups) -> Groups:
     Raises:
         ConfigError: If they are neither.
     """
-    found: Groups = (num_groups or None) if groups is None else groups
-    is_number = isinstance(found, int) and not isinstance(found, bool) and found > 0
-    is_lists = isinstance(found, list | tuple) and all(isinstance(members, list | tuple) for members in found)
-    if found is not None and not is_number and not is_lists:
+    found = (num_groups or None) if groups is None else groups
+    if found is None or (isinstance(found, int) and not isinstance(found, bool) and found > 0):
+        return found
+    lists = _read(found)
+    if lists is None:
         raise WrongTypeError(f"groups={found!r} is not possible; give a positive number, or lists of variables")
-    return found
+    return lists
+
+
+def _read(groups: object) -> list[list[Any]] | None:
+    """Return groups as lists, whatever can be iterated over once; None for anything else."""
+    if not isinstance(groups, Iterable) or isinstance(groups, str | Mapping):
+        return None
+    lists: list[list[Any]] = []
+    for group in groups:
+        if not isinstance(group, Iterable) or isinstance(group, str) or hasattr(group, "shape"):
+            return None
+        lists.append(list(group))
+    return lists
 
 
 def grouped_positions(groups: Groups, variables: Sequence[Any]) -> list[list[int]]:
@@ -43,8 +56,8 @@ def grouped_positions(groups: Groups, variables: Sequence[Any]) -> list[list[int
         ends = [number * size + min(number, larger) for number in range(groups + 1)]
         return [list(range(start, end)) for start, end in pairwise(ends)]
     positions = {variable_key(variable): position for position, variable in enumerate(variables)}
-    lists = [
-        [positions[variable_key(member)] for member in members if variable_key(member) in positions]
+    lists = [  # sorted, for a set has no order that all ranks share
+        sorted(positions[variable_key(member)] for member in members if variable_key(member) in positions)
         for members in groups
     ]
     if max(Counter(chain.from_iterable(lists)).values(), default=1) > 1:

@@ -12,7 +12,7 @@ from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.submissions import Group
 
 NamedParameter = tuple[str, torch.nn.Parameter]
-Groups = int | Sequence[Sequence[torch.Tensor]] | None
+Groups = int | Iterable[Iterable[torch.Tensor]] | None
 
 
 def named_parameters_of(
@@ -74,27 +74,42 @@ def groups_of(groups: Groups, named: Sequence[NamedParameter]) -> Mapping[int, G
     return {member: Group(f"gradients.{names[members[0]]}", len(members)) for members in grouped for member in members}
 
 
-def _disjoint(groups: int | Sequence[Sequence[torch.Tensor]], parameters: list[int]) -> list[list[int]]:
-    """Return the groups without members that are not trained, checked."""
-    lists = [[member for member in members if member in parameters] for members in _lists(groups, parameters)]
+def _disjoint(groups: int | Iterable[Iterable[torch.Tensor]], parameters: list[int]) -> list[list[int]]:
+    """Return the groups without members that are not trained, checked; a set has no order that all ranks share."""
+    places = {parameter: place for place, parameter in enumerate(parameters)}
+    lists = [
+        sorted((member for member in members if member in places), key=places.__getitem__)
+        for members in _lists(groups, parameters)
+    ]
     if max(Counter(chain.from_iterable(lists)).values(), default=1) > 1:
         raise ConfigError("a parameter is twice in the groups; groups must be disjoint")
     return lists
 
 
-def _lists(groups: int | Sequence[Sequence[torch.Tensor]], parameters: list[int]) -> list[list[int]]:
+def _lists(groups: int | Iterable[Iterable[torch.Tensor]], parameters: list[int]) -> list[list[int]]:
     """Return the groups as lists of the parameters' ids."""
     if isinstance(groups, int) and not isinstance(groups, bool) and groups > 0:
         size, larger = divmod(len(parameters), groups)
         ends = [number * size + min(number, larger) for number in range(groups + 1)]
         return [parameters[start:end] for start, end in pairwise(ends)]
-    if not isinstance(groups, list | tuple) or not all(map(_is_list_of_tensors, groups)):
+    lists = _read(groups)
+    if lists is None:
         raise WrongTypeError(f"groups={groups!r} is not possible; give a positive number, or lists of parameters")
-    return [[id(member) for member in group] for group in groups]
+    return [[id(member) for member in group] for group in lists]
 
 
-def _is_list_of_tensors(group: object) -> bool:
-    return isinstance(group, list | tuple) and all(isinstance(member, torch.Tensor) for member in group)
+def _read(groups: object) -> list[list[torch.Tensor]] | None:
+    """Return groups of tensors as lists, whatever can be iterated over; None for anything else."""
+    if not isinstance(groups, Iterable) or isinstance(groups, torch.Tensor | str | Mapping):
+        return None
+    lists: list[list[torch.Tensor]] = []
+    for group in groups:
+        if not isinstance(group, Iterable) or isinstance(group, torch.Tensor | str):
+            return None
+        lists.append(list(group))
+        if not all(isinstance(member, torch.Tensor) for member in lists[-1]):
+            return None
+    return lists
 
 
 def _names_by_id(named: Sequence[NamedParameter]) -> dict[int, str]:

@@ -104,9 +104,11 @@ def test_lists_make_groups_and_the_rest_has_none() -> None:
     frozen.requires_grad = False
     foreign = torch.nn.Parameter(torch.zeros(1))
 
-    found = members(named, [[second, first, frozen], [third, foreign]])
+    lists = [[second, first, frozen], [third, foreign]]
 
-    assert {"p0": Group("gradients.p1", 2), "p1": Group("gradients.p1", 2)} == found
+    for groups in (lists, iter(lists), [iter(group) for group in lists], (set(group) for group in lists)):
+        found = members(named, groups)
+        assert {"p0": Group("gradients.p0", 2), "p1": Group("gradients.p0", 2)} == found
 
 
 @pytest.mark.parametrize("groups", [0, -1, True, "two", [1, 2], [[1]], 1.5])

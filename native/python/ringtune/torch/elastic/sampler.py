@@ -60,6 +60,11 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
         """Indices of this epoch that were processed: by this rank, and by all ranks at the last commit."""
         return set(np.flatnonzero(self._processed).tolist())
 
+    @property
+    def processed_num(self) -> int:
+        """Number of `processed_indices`; those that fill up the last batch count once."""
+        return int(self._processed.sum())
+
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch, with all indices unprocessed and in another order.
 
@@ -119,14 +124,16 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
         self._recorded, self._others, self._told = 0, [], [0] * self.num_replicas
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the epoch and the processed indices, as plain data."""
-        return {"epoch": self.epoch, "processed_indices": np.flatnonzero(self._processed).tolist()}
+        """Return the epoch, the processed indices and, under Horovod's name, their number, as plain data."""
+        indices = np.flatnonzero(self._processed).tolist()
+        return {"epoch": self.epoch, "processed_indices": indices, "processed_num": len(indices)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where a `state_dict` was taken.
 
         Args:
-            state_dict: Result of `state_dict`, also of Horovod's sampler, which may count as `processed_num`.
+            state_dict: Result of `state_dict`, also of Horovod's sampler, which has `processed_num` alone: the first
+                ones in the order of the epoch.
 
         Raises:
             ConfigError: If an index is not one of the dataset's.
@@ -142,7 +149,7 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
                 )
             processed[chosen] = True
         self.take(epoch, processed)
-        if "processed_num" in state_dict:
+        if "processed_indices" not in state_dict:
             processed[self.remaining_indices[: int(state_dict["processed_num"])]] = True
             self.take(epoch, processed)
 

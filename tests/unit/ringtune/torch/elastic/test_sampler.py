@@ -73,6 +73,7 @@ def test_records_out_of_order_are_told_one_by_one(monkeypatch: pytest.MonkeyPatc
 
     assert (0, 0, 3) == sampler.progress()
     assert {2, 3, 7} == sampler.processed_indices
+    assert 3 == sampler.processed_num == sampler.state_dict()["processed_num"]
     assert [2, 3, 7] == sampler.take_others()
     assert [] == sampler.take_others()
 

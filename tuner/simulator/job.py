@@ -125,12 +125,12 @@ def read_gradients(path: Path) -> tuple[Gradient, ...]:
     """
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"the workload {path} cannot be read ({error}); give a JSON file of gradients") from error
     try:
         dtype = contents["dtype"]
         gradients = tuple(_gradient(tensor["name"], tensor["shape"], dtype) for tensor in contents["tensors"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"the workload {path} is no object with dtype and tensors that have names and shapes ({error!r}); "
             "give one as `ringtune bench --workload` takes it"

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.errors import ConfigError
+from ringtune.printable import shown
 
 ELEMENT_BYTES = 4
+MAX_FAULT_CHARACTERS = 500  # limit of a fault's description: a value may be a whole file
 # The kernel takes no argument above 128 KiB; each of a launcher's is one of the contestant's.
 MAX_ARGUMENT_BYTES = 120_000
 _NAME = re.compile(r"[\w.+-]+")
@@ -98,12 +100,12 @@ def read_workload(path: Path, option: str = "--workload") -> Workload:
         contents = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{option} {path} cannot be read ({error.strerror}); give a file of gradients") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{option} {path} is no JSON ({error}); give a file of gradients") from error
     try:
         return _workload_of(contents)
-    except (ValueError, KeyError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    except (ValueError, KeyError, RecursionError) as error:
+        reason = shown(f"{error} is missing" if isinstance(error, KeyError) else str(error), MAX_FAULT_CHARACTERS)
         raise ConfigError(
             f"{option} {path}: {reason}; it takes an object with name, dtype float32, and tensors, a list of objects "
             "with name and shape"

@@ -32,6 +32,7 @@ from ringtune.tuner import (
     open_log,
     sample_limit,
 )
+from ringtune.tuner.logs.file import advice_on
 from ringtune.tuning.failing_configs import FailureAwareDesigner, failed_configs
 
 from .atomic_file import check_folder, replace_file
@@ -190,7 +191,9 @@ class _CommandTuning:
         try:
             log = open_log(self.request.log)
         except OSError as error:
-            raise ConfigError(f"--log {self.request.log} cannot be written: {error.strerror or error}") from error
+            raise ConfigError(
+                f"--log {self.request.log} cannot be written: {error.strerror or error}; {advice_on(error)}"
+            ) from error
         with closing(log), closing(self.target):
             return TuningRun(
                 self.target,

@@ -9,6 +9,7 @@ import pytest
 
 from ringtune.bench.workloads import Workload, WorkloadGradient, read_workload, read_workloads
 from ringtune.errors import ConfigError
+from ringtune.tuner.simulator.job import read_gradients
 
 CONTENTS = {
     "name": "small",
@@ -79,6 +80,24 @@ def test_what_is_no_workload_is_refused(tmp_path: Path) -> None:
         read_workload(write(tmp_path / "list.json", []))
     with pytest.raises(ConfigError, match=r"'dtype' is missing"):
         read_workload(write(tmp_path / "part.json", {"name": "part"}))
+
+
+NESTED = "[" * 800 + "]" * 800
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, f'{{"name": "x", "dtype": "float32", "tensors": [{NESTED}]}}'], ids=["too deep", "deep"]
+)
+def test_a_nested_file_is_refused_in_a_line(tmp_path: Path, text: str) -> None:
+    """Neither the parser nor the message follows it to its depth."""
+    (tmp_path / "deep.json").write_text(text, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=r"--workload .*deep\.json") as refused:
+        read_workload(tmp_path / "deep.json")
+    with pytest.raises(ConfigError, match=r"the workload .*deep\.json"):
+        read_gradients(tmp_path / "deep.json")
+
+    assert len(str(refused.value)) < 1000
 
 
 def test_two_workloads_of_one_name_are_refused(tmp_path: Path) -> None:

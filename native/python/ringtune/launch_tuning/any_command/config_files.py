@@ -92,7 +92,7 @@ class ConfigFile:
                     text = text.replace(str(key), str(value))
                 else:
                     text = yaml_text.with_value(text, key, value)
-        except (ValueError, LookupError, TypeError, yaml.YAMLError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError, yaml.YAMLError) as error:
             raise ConfigError(f"{self.path}: {key_text(key)} cannot be set: {error}") from error
         return text
 

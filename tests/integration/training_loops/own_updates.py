@@ -144,15 +144,19 @@ def loop_closure_on_some_ranks() -> None:
     _ordinary_afterwards()
 
 
+def _trained(optimizer: Any) -> list[Any]:
+    return [parameter for parameter in optimizer.param_groups[0]["params"] if parameter.grad is not None]
+
+
 def _by_hand(optimizer: Any) -> None:
     with torch.no_grad():
-        for parameter in optimizer.param_groups[0]["params"]:
+        for parameter in _trained(optimizer):
             parameter.sub_(parameter.grad, alpha=0.1)
     optimizer.zero_grad()
 
 
 def _through_data(optimizer: Any) -> None:
-    for parameter in optimizer.param_groups[0]["params"]:
+    for parameter in _trained(optimizer):
         parameter.data.sub_(parameter.grad.data, alpha=0.1)
     optimizer.zero_grad(set_to_none=False)
 
@@ -166,7 +170,7 @@ def _on_the_last_rank(optimizer: Any) -> None:
 
 def _before_the_step(optimizer: Any) -> None:
     with torch.no_grad():
-        for parameter in optimizer.param_groups[0]["params"]:
+        for parameter in _trained(optimizer):
             parameter.add_(parameter.grad, alpha=0.1)
     optimizer.step()
 
@@ -174,7 +178,7 @@ def _before_the_step(optimizer: Any) -> None:
 def _before_loading(optimizer: Any) -> None:
     state = optimizer.state_dict()
     with torch.no_grad():
-        for parameter in optimizer.param_groups[0]["params"]:
+        for parameter in _trained(optimizer):
             parameter.data = parameter - 0.1 * parameter.grad
     optimizer.load_state_dict(state)
 
@@ -188,8 +192,10 @@ def loop_used_in_flight() -> None:
         _before_loading,
         _before_the_step,
     )
-    for width, use in product(WIDTHS, ways):
+    for width, use, has_matrices in product(WIDTHS, ways, (True, False)):
         model = network(width)
+        for layer in (0, 2, 4):
+            model[layer].weight.requires_grad_(has_matrices)
         optimizer = hvd.DistributedOptimizer(momentum(model.parameters()), named_parameters=model.named_parameters())
         _step_alone(model, optimizer)
         squared(model, 1)(hvd.rank()).backward()

@@ -55,6 +55,7 @@ class GradientReducer:
         self._lock = threading.Lock()  # guards the entry into a world
         self._agreement = StepAgreement(plan.process_set, plan.reduction)
         self._watch = WeightWatch()
+        self._watched: list[torch.nn.Parameter] | None = None  # the parameters of the watch, if they were found
         self._told_names: list[str] = []  # what the world's gradient set has of this optimizer
         self.is_combined = False
         """Whether the gradients that there are were combined; until the next backward pass."""
@@ -160,13 +161,12 @@ class GradientReducer:
     def _watch_weights(self, ready: GradientEntry) -> None:
         """Watch the weights from the first gradient of a step on, but those that another optimizer steps with, too."""
         if not self._watch.is_on:
-            self._watch.begin(
-                entry.parameter
-                for entry in self._entries.values()
-                if entry.hook is not None and not entry.others and entry.parameter.requires_grad
-            )
-        if not ready.others:
-            self._watch.note(ready.parameter)
+            if self._watched is None:
+                hooked = [entry for entry in self._entries.values() if entry.hook is not None and not entry.others]
+                self._watched = [entry.parameter for entry in hooked]
+            self._watch.begin(self._watched)
+        if not self._watch.is_full and not ready.others:
+            self._watch.sample(ready.parameter)
 
     def synchronize(
         self, param_groups: ParameterGroups, *, is_discarding: bool = False, is_early: bool = False
@@ -257,7 +257,7 @@ class GradientReducer:
 
     def _follow(self, param_groups: ParameterGroups) -> None:
         """Bring the entries to the optimizer's parameters and their order."""
-        old, self._entries = self._entries, {}
+        old, self._entries, self._watched = self._entries, {}, None
         for name, parameter in positional_names(param_groups, 0):
             entry = old.pop(id(parameter), None)
             if entry is not None:
@@ -291,12 +291,14 @@ class GradientReducer:
             self._agreement.has_news = True
         if trained:
             self._unhooked = [entry for entry in self._unhooked if entry.hook is None]
+            self._watched = None
             if self._world is not None:
                 self._tell(self._world, trained)
 
     def share(self, parameter: torch.nn.Parameter, other: "GradientReducer") -> None:
         """Take note that another optimizer trains the parameter too: its gradients belong to the one that steps."""
         self._entries[id(parameter)].others.append(weakref.ref(other))
+        self._watched = None
 
     def holds(self, parameter: torch.nn.Parameter) -> bool:
         """Return whether this optimizer trains the parameter."""

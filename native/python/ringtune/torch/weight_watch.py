@@ -7,7 +7,7 @@ some elements are kept to compare, for an update by hand changes nearly all.
 
 # ruff: noqa: SLF001  (torch's version of a tensor has no public name)
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -22,44 +22,47 @@ class WeightWatch:
 
     def __init__(self) -> None:
         self._parameters: Sequence[torch.Tensor] = ()
-        self._marks: tuple[list[int], list[int]] = ([], [])
-        self._samples: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._versions: list[int] = []
+        self._samples: list[tuple[torch.Tensor, int, torch.Tensor]] = []  # parameter, its memory, its elements
         self.is_on = False
         """Whether there are gradients that were not combined."""
 
-    def begin(self, parameters: Iterable[torch.Tensor]) -> None:
+    @property
+    def is_full(self) -> bool:
+        """True if there are enough samples."""
+        return len(self._samples) >= MOST_SAMPLES
+
+    def begin(self, parameters: Sequence[torch.Tensor]) -> None:
         """Remember the weights as they are.
 
         Args:
             parameters: The parameters that are trained, by this optimizer alone.
         """
-        self._parameters = [each for each in parameters if each.layout is torch.strided]
-        self._marks = self._read_marks()
+        self._parameters = parameters
+        self._versions = [each._version for each in parameters]
         self.is_on = True
 
-    def note(self, parameter: torch.Tensor) -> None:
-        """Keep elements of a parameter that has got a gradient, if there are not enough of them."""
-        if len(self._samples) < MOST_SAMPLES and parameter.layout is torch.strided:
-            self._samples.append((parameter, _elements(parameter).clone()))
+    def sample(self, parameter: torch.Tensor) -> None:
+        """Keep elements of a parameter that has got a gradient."""
+        if parameter.layout is torch.strided:
+            self._samples.append((parameter, parameter.data_ptr(), _elements(parameter).clone()))
 
     def was_written(self) -> bool:
         """Return whether torch has counted writes to the weights since `begin`, or they have other memory."""
-        return self.is_on and self._read_marks() != self._marks
+        return self._versions != [each._version for each in self._parameters] or any(
+            parameter.data_ptr() != pointer for parameter, pointer, _ in self._samples
+        )
 
     def has_moved(self) -> bool:
         """Return whether the weights changed since `begin`; waits for a GPU."""
         return self.was_written() or any(
-            not torch.equal(_elements(parameter), kept) for parameter, kept in self._samples
+            not torch.equal(_elements(parameter), kept) for parameter, _, kept in self._samples
         )
 
     def end(self) -> None:
         """Forget the weights."""
-        self._parameters, self.is_on = (), False
+        self._parameters, self._versions, self.is_on = (), [], False
         self._samples.clear()
-
-    def _read_marks(self) -> tuple[list[int], list[int]]:
-        parameters = self._parameters
-        return [each._version for each in parameters], [each.data_ptr() for each in parameters]
 
 
 def _elements(parameter: torch.Tensor) -> torch.Tensor:

@@ -78,19 +78,7 @@ def step_times_figure(items: Sequence[Compared]) -> Figure | None:
         "baseline": (ORANGE, [item.baseline_ms for item in known]),
         "confirmed config": (BLUE, [item.best_ms for item in known]),
     }
-    bars = [
-        go.Bar(
-            y=names,
-            x=values,
-            name=label,
-            orientation="h",
-            marker={"color": colour},
-            text=[_milliseconds(value) for value in values],
-            textposition="auto",
-        )
-        for label, (colour, values) in timed.items()
-        if _has_values(values)
-    ]
+    bars = [_labelled(names, label, colour, values) for label, (colour, values) in timed.items() if any(values)]
     return Figure(
         "step-times",
         "Step times",
@@ -98,6 +86,13 @@ def step_times_figure(items: Sequence[Compared]) -> Figure | None:
         FigureTable.of(("what", "baseline", "confirmed config"), rows),
         _horizontal(bars, len(bars) * len(known), "step, ms"),
     )
+
+
+def _labelled(names: Sequence[str], label: str, colour: str, values: Sequence[float | None]) -> go.Bar:
+    """Return bars of step times, each with its number."""
+    texts = [_milliseconds(value) for value in values]
+    marker = {"color": colour}
+    return go.Bar(y=names, x=values, name=label, orientation="h", marker=marker, text=texts, textposition="auto")
 
 
 def _horizontal(bars: Sequence[go.Bar], count: int, title: str) -> dict[str, object]:
@@ -108,10 +103,6 @@ def _horizontal(bars: Sequence[go.Bar], count: int, title: str) -> dict[str, obj
         xaxis={"title": {"text": title}},
         yaxis={"autorange": "reversed", "automargin": True},
     )
-
-
-def _has_values(values: Sequence[float | None]) -> bool:
-    return any(value is not None for value in values)
 
 
 def _milliseconds(value: float | None) -> str:

@@ -97,16 +97,18 @@ def finding_of(study: ListedStudy) -> Finding:
     if not study.trials and not study.states:
         detail = "A job with this key starts with the default. What it measures appears here as it comes."
         return Finding("empty", "no results", "No results yet", detail)
-    if best is not None and best.is_confirmed:
-        detail = (
-            f"{level(best.evidence)} interval {bounds(best.evidence)}. {decided or 'Several jobs tested this config'}."
-        )
-        return Finding("confirmed", "confirmed", f"{speedup(best.evidence)} {SPEED_UP}", detail)
     if best is not None:
-        return Finding("prior", "prior", decided or UNDECIDED_YET, PRIOR.format(reason=_begun(best.reason)))
+        return _finding_of_a_config(best, decided)
     if study.advice.standing == "default":
         return Finding("none", "keeping default", decided or KEPT, f"{_begun(study.advice.reason)}.")
     return Finding("open", "undecided", verdicts(study.states, UNDECIDED) or UNDECIDED_YET, NOTHING_DECIDED)
+
+
+def _finding_of_a_config(best: BestConfig, decided: str) -> Finding:
+    if not best.is_confirmed:
+        return Finding("prior", "prior", decided or UNDECIDED_YET, PRIOR.format(reason=_begun(best.reason)))
+    detail = f"{level(best.evidence)} interval {bounds(best.evidence)}. {decided or 'Several jobs tested this config'}."
+    return Finding("confirmed", "confirmed", f"{speedup(best.evidence)} {SPEED_UP}", detail)
 
 
 def told_verdicts(study: ListedStudy) -> list[tuple[State, str]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ringtune.advice` says of a study, from the tables: the one answer for the API and for every page."""
+"""Advice on a study by the rule of `ringtune.advice`, from the tables: one answer for the API and for every page."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ adoption of two reporters falls to more reporters alone."""
 
 @dataclass(frozen=True)
 class StudyAdvice:
-    """What the rule says of a study, and the row of the config that it gives; None where that is the default."""
+    """The rule's word on a study, and the row of the config that it gives; None where that is the default."""
 
     said: KeyAdvice
     best: AgedConfig | None

@@ -65,14 +65,14 @@ class ListedStudy:
         study_id: 32 hex digits.
         key: The key of the study.
         model_name: For people.
-        hardware_name: Name of the hardware, in this study or in another one of it; or None.
+        hardware_name: Name that most tokens gave the hardware, in this study, else in any of its studies; or None.
         machines: CPU, cores and hosts, in words; None where no job said.
         trials: Results that count.
         jobs: Jobs with such a result.
         age_s: Since it was created.
         idle_s: Since its newest result that counts; None without any.
         states: Number of jobs in each state, of those that reported about themselves, or came to a paired test.
-        advice: What a job with this key should run with, by the rule that recommendations have.
+        advice: The rule's word on what a job with this key should run with.
         best: The config that it gives, which paired tests adopted; None where that is the default.
         baseline_step_ms: Step time under the baseline that `best` was compared with, the geometric mean of the windows
             of each job, and over jobs; or None.
@@ -147,7 +147,7 @@ class PushedRun:
 
 @dataclass(frozen=True)
 class JobPart:
-    """What a job gave to its study.
+    """The part of a job in its study.
 
     Attributes:
         used: Its results that are used.
@@ -177,7 +177,7 @@ class ShownStudy:
         runs_in_all: Number of logs that were pushed.
         configs: The best first, each with what every reporter says of it.
         jobs: Those that were heard of last first; a job that was named is among them, in any case.
-        parts: What each of these jobs gave, by job; without those of which nothing is used.
+        parts: The part of each of these jobs; without those of which nothing is used.
         runs: The newest first.
         newest_event: Number of the newest event of all studies when this was read.
     """
@@ -319,7 +319,8 @@ def _listed(
         study_id, advice = row.study_id, advice_of(connection, row.study_id)
         own = [item for item in baselines if item.study_id == study_id]
         listed = _study(row, active.get(study_id), advice, states[study_id], own)
-        shown.append(replace(listed, hardware_name=name, machines=machines))
+        own_names = (row.hardware_name or name, row.machines_text or machines)
+        shown.append(replace(listed, hardware_name=own_names[0], machines=own_names[1]))
     return tuple(shown)
 
 

@@ -7,7 +7,7 @@ orders by what is derived of each study. The wide columns (space, sizes of tenso
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -29,9 +29,20 @@ from sqlalchemy import (
 from .clock import UnixNow
 from .database import whole_sum
 from .rows import ActivityRow, AgedReport, AgedRun, CountedRow, ListedStudyRow, StudyHead, all_of
+from .said_names import of_most
 from .summaries import BASELINE, rank
 from .summary_rows import AgedConfig, NamedReporter
-from .tables import config_summaries, job_facts, job_summaries, reporter_summaries, reports, runs, studies, tokens
+from .tables import (
+    config_summaries,
+    job_facts,
+    job_summaries,
+    reporter_summaries,
+    reports,
+    runs,
+    said_names,
+    studies,
+    tokens,
+)
 
 NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"model": ("model_name", "model_name"), "hardware": ("hardware_name", "machines_text")}
@@ -68,7 +79,7 @@ class Wanted:
         target: The tuned target.
         model: Fingerprint.
         hardware: Fingerprint.
-        finding: By the jobs' verdicts: `confirmed`, `adopted`, `kept` (nobody adopted), or `open` (no verdict).
+        finding: Verdicts of the jobs: `confirmed`, `adopted`, `kept` (nobody adopted), or `open` (no verdict).
     """
 
     text: str = ""
@@ -222,33 +233,43 @@ def count_runs(connection: Connection, study_id: str) -> int:
 
 
 def hardware_names(connection: Connection, fingerprints: Collection[str]) -> dict[str, tuple[str | None, str | None]]:
-    """Return what people call hardware, in whichever study, and its machines in words, by fingerprint."""
-    own = studies.c
-    query = select(own.hardware, func.max(own.hardware_name), func.max(own.machines_text))
-    rows = connection.execute(query.where(own.hardware.in_(fingerprints)).group_by(own.hardware))
-    return {fingerprint: (name, machines) for fingerprint, name, machines in rows}
+    """Return what most tokens call hardware, in whichever study, and its machines in words, by fingerprint."""
+    own = said_names.c
+    names, machines = (
+        of_most(connection, column, studies.c.hardware, fingerprints)
+        for column in (own.hardware_name, own.machines_text)
+    )
+    return {fingerprint: (names.get(fingerprint), machines.get(fingerprint)) for fingerprint in fingerprints}
 
 
 def hardware(connection: Connection, text: str, *, offset: int, limit: int) -> Sequence[CountedRow]:
-    """Return hardware with a name of it, its studies and its models, that with the most studies first."""
-    return all_of(connection.execute(_grouped("hardware", text).offset(offset).limit(limit)), CountedRow)
+    """Return hardware with a name of it, its studies and its models, that with the most models first."""
+    found = all_of(connection.execute(_grouped("hardware", text).offset(offset).limit(limit)), CountedRow)
+    names = hardware_names(connection, {row.fingerprint for row in found})
+    return [
+        replace(row, name=name or machines, machines=machines)
+        for row in found
+        for name, machines in [names[row.fingerprint]]
+    ]
 
 
 def models(connection: Connection, text: str, limit: int) -> Sequence[CountedRow]:
     """Return models that were measured, that on the most hardware first."""
-    return all_of(connection.execute(_grouped("model", text).limit(limit)), CountedRow)
+    found = all_of(connection.execute(_grouped("model", text).limit(limit)), CountedRow)
+    names = of_most(connection, said_names.c.model_name, studies.c.model, {row.fingerprint for row in found})
+    return [replace(row, name=names.get(row.fingerprint)) for row in found]
 
 
 def _grouped(by: str, text: str) -> Select[Any]:
-    """Return studies counted by a fingerprint; `others` counts the fingerprints of the other kind."""
+    """Return studies counted by a fingerprint, without names; `others` counts the fingerprints of the other kind."""
     other = {"hardware": "model", "model": "hardware"}[by]
     fingerprint, names = studies.c[by], NAMES[by]
     others = func.count(studies.c[other].distinct())
-    name = func.coalesce(*(func.max(studies.c[column]) for column in names))
+    name = func.coalesce(*(func.min(studies.c[column]) for column in names))
     query = select(
         fingerprint.label("fingerprint"),
-        name.label("name"),
-        (func.max(studies.c.machines_text) if by == "hardware" else null()).label("machines"),
+        null().label("name"),
+        null().label("machines"),
         func.count().label("studies"),
         others.label("others"),
     )

@@ -75,17 +75,21 @@ def compare_csv(
     del request
     found = overview.some(_chosen(study))
     names = [item.name for item in compared(found)]
-    facts = {
-        "study": [item.study_id for item in found],
-        "found": [finding_of(item).label for item in found],
-        "verdicts": [", ".join(text for _, text in told_verdicts(item)) for item in found],
-        "a job starts with": [start_of(item)[1] for item in found],
-        "step under the baseline": [milliseconds(item.baseline_step_ms) for item in found],
-    }
     shown = [overview.study(item.study_id) for item in found]
-    answers = {**facts, **{name: cells for name, cells, _ in _rows(shown, reviews)}}
+    answers = {**_facts(found), **{name: cells for name, cells, _ in _rows(shown, reviews)}}
     rows = [{"question": name, **dict(zip(names, cells, strict=True))} for name, cells in answers.items()]
     return csv_reply("comparison", rows)
+
+
+def _facts(studies: Sequence[ListedStudy]) -> dict[str, list[str]]:
+    """Return what is compared of all jobs of each study."""
+    return {
+        "study": [item.study_id for item in studies],
+        "found": [finding_of(item).label for item in studies],
+        "verdicts": [", ".join(text for _, text in told_verdicts(item)) for item in studies],
+        "a job starts with": [start_of(item)[1] for item in studies],
+        "step under the baseline": [milliseconds(item.baseline_step_ms) for item in studies],
+    }
 
 
 def _chosen(study: list[str] | None) -> list[str]:

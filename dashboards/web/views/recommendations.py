@@ -26,6 +26,8 @@ FIELDS = ("model", "model_fingerprint", "hardware", "world_size", "local_size", 
 MAX_FIELD = 200
 MAX_OFFERED = 200
 FINGERPRINT_LENGTH = 64
+ANY_MACHINE = "any"
+"""Machine of the command that asks again, where the form asks for any."""
 ADOPTED = {"exact": "Adopted for exactly this", "nearest": "Adopted near this"}
 KEPT = {"exact": "The default: jobs of exactly this keep it", "default": "The default"}
 """Headlines by the source of the answer."""
@@ -50,7 +52,8 @@ def recommendations(request: Request, overview: OverviewDep, service: ServiceDep
 
 
 def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recommendation) -> dict[str, Any]:
-    use = ConfigUse(given["model"] or None, query.hardware, query.world_size, query.local_size, found.target)
+    model, machines = given["model"] or given["model_fingerprint"], query.hardware or ANY_MACHINE
+    use = ConfigUse(model, machines, query.world_size, query.local_size, found.target)
     is_confirmed, pasted = found.standing == "confirmed", is_pasted(found)
     comment = f"confirmed: {with_bounds(found.evidence)}" if is_confirmed else NO_PROMISE
     headline = ADOPTED[found.source] if pasted else KEPT[found.source]

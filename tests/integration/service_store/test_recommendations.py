@@ -197,7 +197,7 @@ def test_who_comes_first_does_not_say_what_is_believed(service: Service) -> None
 
 
 def test_a_lie_that_others_look_at_is_over(service: Service) -> None:
-    """It is a prior until another job tests it; then the newest verdict is the answer, and the lie tried at most."""
+    """A lie is a prior until another job tests it; then the newest verdict is the answer, and the lie tried at most."""
     study = study_of(service)
     praise_with_tests(service, study.study_id)
     before = service.recommendations.find(QUERY)

@@ -18,7 +18,7 @@ class OwnKey:
 
     Attributes:
         key: The key.
-        advice: What the rule says of it.
+        advice: The rule's word on it.
         machine: Name of its machines, for people.
         results: Results that count, of all its jobs.
         age_s: Seconds since the newest result of the adopted config, or since the newest verdict.

@@ -128,9 +128,13 @@ def _contest(group: Sequence[Contender], beaten: Counter[Hashable], blocked: set
         by_number = votes[name] - votes[other]
         beaten[name] += (by_number + margin > 0) - (by_number > 0)
         ties[name] += (by_number + margin == 0) - (by_number == 0)
-    blocked |= {name for name, count in ties.items() if count}
+    blocked |= {name for name, count in ties.items() if count} | _answered(group)
+
+
+def _answered(group: Sequence[Contender]) -> set[Hashable]:
+    """Return the configs to which as many other reporters prefer a rival."""
     strongest = sorted((item for item in group if item.adopted), key=lambda item: -len(item.adopted))[:MAX_RIVALS]
-    blocked |= {item.name for item in strongest if any(_answers(rival, item) for rival in strongest)}
+    return {item.name for item in strongest if any(_answers(rival, item) for rival in strongest)}
 
 
 def _answers(rival: Contender, item: Contender) -> bool:

@@ -39,7 +39,7 @@ UNMEASURED_STEP_MS = 100.0
 
 
 class StudyPlace(Protocol):
-    """What tells studies of one target apart; `layout` is the ranks per host, sorted."""
+    """The parts of a key that tell studies of one target apart; `layout` is the ranks per host, sorted."""
 
     @property
     def hardware(self) -> str:

@@ -64,15 +64,15 @@ class Judged(Protocol):
 
     @property
     def is_supported(self) -> bool:
-        """Whether enough reporters adopted it."""
+        """True if enough reporters adopted it."""
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether it is confirmed."""
+        """True if it is confirmed."""
 
     @property
     def is_over_default(self) -> bool:
-        """Whether its speed-up is over the default."""
+        """True if its speed-up is over the default."""
 
     @property
     def speedup(self) -> float | None:
@@ -139,7 +139,7 @@ class KeyVerdicts:
 
 @dataclass(frozen=True)
 class KeyAdvice:
-    """What the rule says of one key.
+    """The rule's word on one key.
 
     Attributes:
         standing: `confirmed` and `prior` for the adopted config, `default` for the default; None without a verdict.

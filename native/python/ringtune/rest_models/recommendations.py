@@ -119,7 +119,7 @@ class Recommendation(Reply):
     try_first: Annotated[
         Config | None,
         Field(
-            description="With the default alone: config that a search may measure first, since windows or an outvoted "
+            description="Config that a search may measure first, where the answer is the default: windows or an outvoted "
             "test were faster. It is no setting to paste."
         ),
     ] = None

@@ -53,7 +53,7 @@ def test_windows_promise_where_nobody_tested() -> None:
 
 @pytest.mark.parametrize("reporters", ["abcd", "abcdef"])
 def test_opponents_that_adopted_a_rival_contest_a_config_and_do_not_put_it_out(reporters: str) -> None:
-    """As many adopted the one as the other, and those that adopted the second report that the first is slow."""
+    """Equally many adopted two configs, and those that adopted the second report that the first is slow."""
     half = len(reporters) // 2
     good = contender("good", reporters[:half], kept=reporters[half:])
     bad = contender("bad", reporters[half:])

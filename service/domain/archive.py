@@ -30,6 +30,7 @@ from .canonical import canonical, digest
 from .job_owners import conflict_of
 from .policy import ServiceLimits
 from .reporters import UNRECORDED
+from .said_names import NAMED, say_names
 from .spaces import study_space
 from .studies import check_key, checked_name, checked_sizes, digest_of, study_row
 from .study_cache import KnownStudy, StudyCache, known_study
@@ -184,6 +185,8 @@ class _Chunk:
             **machine_columns(data),
         )
         studies.add(self._connection, row)
+        names = {name: getattr(row, name) for name in (*NAMED, "machines_text")}
+        say_names(self._connection, row.study_id, UNRECORDED, names)
         self._ids[row.study_id] = row.study_id
         self._counts.studies += 1
 

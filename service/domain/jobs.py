@@ -20,7 +20,7 @@ from ringtune.service.store import Database, studies
 from ringtune.service.store import job_facts as table
 from ringtune.service.store import job_states as states
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import AgedJobFacts, CadenceRow, JobFactsRow, ReportRow, SaidState, StudyRow
+from ringtune.service.store.rows import AgedJobFacts, CadenceRow, JobFactsRow, ReportRow, SaidState
 from ringtune.tuner import Config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
@@ -30,6 +30,7 @@ from .cursors import cursor_of, place_in
 from .job_owners import claim
 from .machines import MAX_KINDS, MachineKind, described
 from .policy import ServiceLimits
+from .said_names import say_names
 from .studies import checked_name
 from .submission import check_id
 from .values import Page, PairedTestResult
@@ -145,8 +146,7 @@ class Jobs:
         check_id("job_id", job_id)
         facts.check()
         with self._database.writing() as connection:
-            study = studies.get(connection, study_id)
-            if study is None:
+            if not studies.existing(connection, {study_id}):
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}; create it with its key first")
             claim(connection, job_id, token_id, self._limits)
             known = table.get(connection, study_id, job_id)
@@ -155,7 +155,7 @@ class Jobs:
             if known is None:
                 spend(connection, token_id, self._limits, row_cost(row.verdict, row.name, row.tags, row.code_commit))
             table.put(connection, row)
-            _name_machines(connection, study, facts)
+            say_names(connection, study_id, token_id, _names(facts))
         return kept
 
     def of_study(self, study_id: str, limit: int, cursor: str | None = None) -> Page[StudyJob]:
@@ -282,16 +282,13 @@ def _row(study_id: str, job_id: str, facts: JobReport, known: AgedJobFacts | Non
     )
 
 
-def _name_machines(connection: Connection, study: StudyRow, facts: JobReport) -> None:
-    """Add to a study what is not known of its machines; the names are those of the first job that has them."""
-    values = {
+def _names(facts: JobReport) -> dict[str, str | None]:
+    """Return what a job says of its machines, as a study has it."""
+    return {
         "hardware_name": facts.hardware_name,
         "machines": canonical([asdict(machine) for machine in facts.machines]) if facts.machines else None,
         "machines_text": described(facts.machines) or None,
     }
-    missing = {name: value for name, value in values.items() if value is not None and getattr(study, name) is None}
-    if missing:
-        studies.complete(connection, study.study_id, missing)
 
 
 def machines_in(text: str | None) -> Sequence[MachineKind]:

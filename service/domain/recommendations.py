@@ -91,9 +91,9 @@ class Recommendations:
 def _found(connection: Connection, query: RecommendationQuery) -> Recommendation:
     model = query.model
     if model is None:
-        candidates = _models(connection, query)
-        if len(candidates) > 1:
-            reason = f"{len(candidates)} models go by the name {query.model_name!r}: ask by fingerprint"
+        candidates, number = _models(connection, query)
+        if number > 1:
+            reason = f"{number} models go by the name {query.model_name!r}: ask by fingerprint"
             return _default(query, reason, candidates)
         model = candidates[0].model_fingerprint if candidates else UNKNOWN
     asked = ComparisonKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
@@ -255,9 +255,12 @@ def _default_config(query: RecommendationQuery) -> Mapping[str, Any]:
     return default_config(query.layout).to_json() if query.target == ENGINE_TARGET else {}
 
 
-def _models(connection: Connection, query: RecommendationQuery) -> tuple[Candidate, ...]:
-    rows = studies.models_named(connection, query.model_name or "", query.target, MAX_CANDIDATES)
-    return tuple(Candidate(model_fingerprint=row.model, model_name=row.model_name, trials=row.trials) for row in rows)
+def _models(connection: Connection, query: RecommendationQuery) -> tuple[tuple[Candidate, ...], int]:
+    """Return the models of a name, the likeliest first, and how many there are."""
+    name, target = query.model_name or "", query.target
+    rows, number = studies.models_named(connection, name, target, MAX_CANDIDATES, query.hardware)
+    found = (Candidate(model_fingerprint=row.model, model_name=row.model_name, trials=row.trials) for row in rows)
+    return tuple(found), number
 
 
 def _asked_tensors(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> TensorSet | None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from ringtune.service.errors import InvalidRequest, QuotaExceeded, StudyNotFound
-from ringtune.service.store import Database, audit, reports
+from ringtune.service.store import Database, audit, reports, said_names
 from ringtune.service.store import studies as table
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import StudyRow
@@ -19,6 +19,7 @@ from ringtune.tuner import SearchSpace
 from .canonical import canonical, digest
 from .cursors import cursor_of, place_in
 from .policy import ServiceLimits
+from .said_names import is_said, say_names
 from .said_spaces import SaidSpaces
 from .spaces import study_space
 from .study_cache import StudyCache, key_of
@@ -29,6 +30,8 @@ CREATED = "study_created"
 DAY_S = 86_400.0
 QUOTA_RETRY_S = 3600.0
 MAX_PAGE = 500
+NO_SIZES = "[]"
+"""Sizes of tensors where no job reported them, as a study has them."""
 MAX_NAME = 200
 MAX_HOSTS = 4096
 MAX_RANKS_PER_HOST = 4096
@@ -131,17 +134,18 @@ class Studies:
             study = None if row is None else _study(connection, row)
         if row is None or study is None:
             return self._create(key, canonical(space.to_json()), facts, token_id)
-        missing = {
-            name: value
-            for name, value in facts.items()
-            if getattr(row, name) in {None, "[]"} and value not in {None, "[]"}
-        }
-        if missing:
-            with self._database.writing() as connection:
-                table.complete(connection, study.study_id, missing)
-            self._cache.forget(study.study_id)
-            return self.get(study.study_id)
-        return study
+        names = {name: facts[name] for name in ("model_name", "hardware_name")}
+        is_sized = row.gradient_bytes != NO_SIZES or facts["gradient_bytes"] == NO_SIZES
+        with self._database.looking() as connection:
+            is_named = is_said(said_names.of_token(connection, study.study_id, token_id), names)
+        if is_named and is_sized:
+            return study
+        with self._database.writing() as connection:
+            say_names(connection, study.study_id, token_id, names)
+            if not is_sized:
+                table.complete(connection, study.study_id, {"gradient_bytes": facts["gradient_bytes"]})
+        self._cache.forget(study.study_id)
+        return self.get(study.study_id)
 
     def _count_new(self, connection: Connection, study_id: str, token_id: str) -> None:
         """Note who creates a study, unless that is more than a token may in a day."""
@@ -161,6 +165,9 @@ class Studies:
                     self._count_new(connection, study_id, token_id)
                 new = study_row(key, study_id, space, created_unix_s=now_unix_s(connection), **facts)
                 table.add(connection, new)
+                say_names(
+                    connection, study_id, token_id, {name: facts[name] for name in ("model_name", "hardware_name")}
+                )
         except IntegrityError:  # somebody else created it just now
             with self._database.looking() as connection:
                 row = table.find(connection, digest_of(key))

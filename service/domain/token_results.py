@@ -4,10 +4,11 @@
 from dataclasses import replace
 
 from ringtune.service.errors import TokenNotFound
-from ringtune.service.store import Database, audit, key_verdicts, reports
+from ringtune.service.store import Database, audit, key_verdicts, reports, said_names
 from ringtune.service.store import tokens as table
 
 from .policy import ServiceLimits
+from .said_names import elect
 from .summary_updates import rebuild
 from .tokens import token_of
 from .values import TokenGrant
@@ -22,7 +23,7 @@ class TokenResults:
         self._policy = policy
 
     def delete(self, token_id: str) -> int:
-        """Delete all results, logs and verdicts that came with a token, if it exists or not; returns how many results.
+        """Delete the results, logs, verdicts and names of a token, if it exists or not; returns how many results.
 
         Its job ids stay its own.
         """
@@ -30,6 +31,8 @@ class TokenResults:
             concerned = reports.studies_of_token(connection, token_id)
             removed = reports.delete_of_token(connection, token_id)
             key_verdicts.forget_token(connection, token_id)
+            for study_id in said_names.forget_token(connection, token_id):
+                elect(connection, study_id)
             rebuild(connection, concerned, self._policy.max_speedup)
             audit.record(connection, "results_deleted", token_id, {"results": removed})
         return removed

@@ -93,6 +93,19 @@ class SaidSpaceRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SaidNamesRow:
+    """A row of `said_names`; the token is empty where the service was open."""
+
+    study_id: str
+    token_id: str
+    model_name: str | None = None
+    hardware_name: str | None = None
+    machines: str | None = None
+    machines_text: str | None = None
+    said_unix_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class NeighbourRow(StudyRow):
     """A study with a promising config, and whether one of its configs is confirmed, or adopted by a paired test."""
 

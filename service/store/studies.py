@@ -12,6 +12,7 @@ from sqlalchemy import (
     Exists,
     Select,
     and_,
+    case,
     delete,
     exists,
     func,
@@ -23,7 +24,7 @@ from sqlalchemy import (
 from .database import whole_sum
 from .keys import parameters, wanted
 from .rows import ModelRow, NeighbourRow, StudyRow, all_of, columns_of, one_of
-from .tables import config_summaries, job_summaries, studies
+from .tables import config_summaries, job_summaries, said_names, studies
 
 Position = tuple[float, str]
 """Begin of a page: after the study that was created then and has this id; the newest come first."""
@@ -104,17 +105,33 @@ def counts(connection: Connection, study_ids: Collection[str]) -> dict[str, tupl
     return {study_id: (trials, jobs) for study_id, trials, jobs in connection.execute(query)}
 
 
-def models_named(connection: Connection, model_name: str, target: str, limit: int) -> Sequence[ModelRow]:
-    """Return the models with results that go by a name, by fingerprint."""
+def models_named(
+    connection: Connection, model_name: str, target: str, limit: int, hardware: str | None = None
+) -> tuple[Sequence[ModelRow], int]:
+    """Return the models with results that go by a name, and how many there are.
+
+    Those that were measured on the hardware come first, then those that the most tokens call so, then those with the
+    most results: who invents others does not hide them.
+    """
+    named, givers = studies.alias("named"), said_names.c
+    tokens = (
+        select(func.count(givers.token_id.distinct()))
+        .select_from(named.join(said_names))
+        .where(named.c.model == studies.c.model, named.c.target == target, givers.model_name == model_name)
+        .correlate(studies)
+        .scalar_subquery()
+    )
+    trials = whole_sum(job_summaries.c.trials)
+    is_here = func.max(case((studies.c.hardware == hardware, 1), else_=0))
     query = (
-        select(studies.c.model, studies.c.model_name, whole_sum(job_summaries.c.trials).label("trials"))
+        select(studies.c.model, studies.c.model_name, trials.label("trials"))
         .select_from(studies.join(job_summaries))
         .where(studies.c.model_name == model_name, studies.c.target == target)
         .group_by(studies.c.model, studies.c.model_name)
-        .order_by(studies.c.model)
-        .limit(limit)
     )
-    return all_of(connection.execute(query), ModelRow)
+    number = connection.execute(select(func.count()).select_from(query.subquery())).scalar_one()
+    order = (is_here.desc(), tokens.desc(), trials.desc(), studies.c.model)
+    return all_of(connection.execute(query.order_by(*order).limit(limit)), ModelRow), number
 
 
 def neighbours(

@@ -92,6 +92,21 @@ said_spaces = Table(
 )
 """Search spaces by the token that said them; `token_id` is empty where the service was open."""
 
+said_names = Table(
+    "said_names",
+    METADATA,
+    _study_in_key(),
+    Column("token_id", String(32), primary_key=True),
+    Column("model_name", Text),
+    Column("hardware_name", Text),
+    Column("machines", Text),
+    Column("machines_text", Text),
+    Column("said_unix_s", Double, nullable=False),
+)
+"""Names by the token that gave them; `token_id` is empty where the service was open. A study's own columns have those
+that most tokens gave.
+"""
+
 trials = Table(
     "trials",
     METADATA,

@@ -11,13 +11,13 @@ from ringtune.service.domain import Service
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.jobs import FIRST_RESULT_S, MIN_SILENCE_S, JobReport, StudyJob
 from ringtune.service.domain.overview import Overview, Wanted
-from ringtune.service.domain.values import PairedTestResult
+from ringtune.service.domain.values import ComparisonKey, PairedTestResult, RecommendationQuery
 from ringtune.service.errors import InvalidRequest, StudyNotFound
-from ringtune.service.store import Database
+from ringtune.service.store import Database, studies
 from ringtune.tuner import Phase
 from tests.integration.service_store.archives import sealed
 from tests.integration.service_store.silent_jobs import MACHINE, RUNNING, announce, report_at
-from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
+from tests.unit.service.domain.reported import BETTER, KEY, new_id, result, study_of, tell
 
 LOST = PairedTestResult(-0.01, -0.03, 0.01, 6)
 WON = PairedTestResult(0.1, 0.05, 0.15, 6)
@@ -106,6 +106,64 @@ def test_a_list_of_studies_counts_the_same_states(service: Service, database: Da
         job.job_id: job.state for job in shown.jobs
     }
     assert dict.fromkeys(("running", "lost", "ended_early", "adopted"), 1) == dict(shown.study.states)
+
+
+def test_names_are_those_that_most_tokens_gave(service: Service, database: Database) -> None:
+    """One token renames nothing that others named, in no study, and keeps no name by coming first."""
+    first, honest, other = ("1" * 16, "2" * 16, "3" * 16)
+    key, space = KEY, study_of(service, replace(KEY, model="f" * 64), None).space
+    overview = Overview(database)
+
+    def said(token: str, name: str | None, hardware: str | None, key: ComparisonKey = key) -> str:
+        made = service.studies.find_or_create(
+            key, space_json=space, model_name=name, hardware_name=hardware, token_id=token
+        )
+        return made.study_id
+
+    squatted = said(first, "~ model", "~ machine")
+    assert "~ model" == overview.study(squatted).study.model_name
+    said(honest, "resnet50", "cluster A")
+    assert "~ model" == overview.study(squatted).study.model_name
+    said(other, "resnet50", None)
+    service.jobs.put(squatted, "job", JobReport(hardware_name="cluster A"), other)
+    invented = said(first, "~ other", "~ renamed", replace(key, model="e" * 64))
+
+    shown = overview.study(squatted).study
+    assert ("resnet50", "cluster A") == (shown.model_name, shown.hardware_name)
+    assert "~ renamed" == overview.study(invented).study.hardware_name
+    nameless = said(honest, None, None, replace(key, model="d" * 64))
+    assert "cluster A" == overview.study(nameless).study.hardware_name
+    assert ["cluster A"] == [item.name for item in overview.hardware() if item.fingerprint == key.hardware]
+    assert "resnet50" in [item.name for item in overview.models()]
+    service.token_results.delete(other)
+    service.token_results.delete(honest)
+    assert "~ model" == overview.study(squatted).study.model_name
+
+
+def test_a_name_finds_the_model_that_most_tokens_call_so(service: Service, database: Database) -> None:
+    """Invented models of the same name, however many, hide neither one of the hardware nor one of several tokens."""
+    space = study_of(service).space
+    tokens = ("1" * 16, "2" * 16, "3" * 16)
+
+    def measured(key: ComparisonKey, *names: str) -> None:
+        for token in names:
+            study = service.studies.find_or_create(key, space_json=space, model_name="net", token_id=token)
+            told = replace(result(f"{token} {key.model[-4:]}", phase=Phase.BASELINE), token_id=token)
+            tell(service, study.study_id, new_id(), told)
+
+    for number in range(4):
+        measured(replace(KEY, hardware="c" * 64, model=f"{number:064x}"), tokens[0])
+    measured(replace(KEY, hardware="c" * 64, model="e" * 64), *tokens[1:])
+    measured(replace(KEY, model="d" * 64), tokens[1])
+
+    with database.looking() as connection:
+        found, number = studies.models_named(connection, "net", KEY.target, 2, KEY.hardware)
+        elsewhere, _ = studies.models_named(connection, "net", KEY.target, 2)
+
+    assert (["d" * 64, "e" * 64], 6) == ([row.model for row in found], number)
+    assert "e" * 64 == elsewhere[0].model
+    query = RecommendationQuery(hardware=KEY.hardware, world_size=2, local_size=2, model_name="net")
+    assert service.recommendations.find(query).reason.startswith("6 models")
 
 
 def test_the_jobs_of_a_study_are_listed_page_by_page(service: Service, database: Database) -> None:

@@ -49,7 +49,7 @@ def test_migrations_go_back(empty: str) -> None:
     before_summaries = table_names(database)
     migrate(database, "base")
 
-    later = {"job_facts", *DERIVED, "jobs", "page_sessions", "said_spaces", "token_usage"}
+    later = {"job_facts", *DERIVED, "jobs", "page_sessions", "said_names", "said_spaces", "token_usage"}
     assert everything - before_summaries == later
     assert set() == table_names(database)
     assert not is_current(database)

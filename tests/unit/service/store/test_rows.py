@@ -18,6 +18,7 @@ TABLES: tuple[tuple[type[Any], Table], ...] = (
     (rows.ReportRow, tables.reports),
     (rows.RunRow, tables.runs),
     (rows.JobFactsRow, tables.job_facts),
+    (rows.SaidNamesRow, tables.said_names),
     (rows.SaidSpaceRow, tables.said_spaces),
     (rows.TokenRow, tables.tokens),
     (rows.TokenUsageRow, tables.token_usage),

@@ -17,6 +17,7 @@ from .engines import WinnerFile
 from .launch_target import LaunchEvent
 from .launching import LaunchEnding
 from .results import Comparison
+from .scores import step_text
 
 PREFIX = "ringtune tune:"
 UNCHECKED = "not compared: the command prints none; let it print lines such as 'ringtune: result=1.25'"
@@ -27,13 +28,17 @@ MOST_REFUSED = 8
 class LaunchDisplay:
     """Observer of the tuning run that shows every launch as well. Used from one thread."""
 
-    def __init__(self, baseline: Config, failures_text: Callable[[], str] = str) -> None:
+    def __init__(
+        self, baseline: Config, failures_text: Callable[[], str] = str, shown: Callable[[float], str] = step_text
+    ) -> None:
         """Begin with nothing shown.
 
         Args:
             baseline: The config that sets nothing.
             failures_text: Returns the addition to the verdict about failed launches.
+            shown: Returns a step time in ms as people know it, such as their score.
         """
+        self._shown = shown
         self._failures_text = failures_text
         self._baseline = baseline
         self._phase = Phase.BASELINE
@@ -57,7 +62,7 @@ class LaunchDisplay:
             how += f", {launched.ending.value}"
         left = "" if self._seconds_left is None else f", about {self._seconds_left:.0f} s left"
         write_line(
-            f"{PREFIX} {self._phase.value}{self._place}: {median_ms:.4g} ms ({how}, "
+            f"{PREFIX} {self._phase.value}{self._place}: {self._shown(median_ms)} ({how}, "
             f"{launched.seconds:.2g} s) with {settings}{left}"
         )
 
@@ -104,7 +109,7 @@ def comment_text(engine: str, command: Sequence[str], result: Result) -> str:
 def result_table(
     result: Result,
     written: Mapping[Path, WinnerFile],
-    baseline_ms: float | None,
+    baseline: str | None,
     comparison: Comparison,
     refusals: Mapping[Config, str],
 ) -> Table:
@@ -113,7 +118,7 @@ def result_table(
     Args:
         result: Result of the run.
         written: The files that keep the winner, by path.
-        baseline_ms: Median step time of the defaults, milliseconds; None where it was not measured.
+        baseline: Median step time of the defaults, or their score; None where it was not measured.
         comparison: Extent to which the launches' results were compared.
         refusals: Reasons why configs were given up, by config.
     """
@@ -124,7 +129,7 @@ def result_table(
     def add(what: str, value: str) -> None:
         table.add_row(what, Text(printable(value)))  # choices and results are others' texts
 
-    add("baseline", f"the defaults{'' if baseline_ms is None else f', {baseline_ms:.4g} ms per step'}")
+    add("baseline", "the defaults" if baseline is None else f"the defaults, {baseline}")
     add("chosen", settings_text(result.config, result.baseline) if result.adopted else "keeping default")
     if result.speedup is not None:
         interval = f"{100 * result.ci_level:g} % interval {_percent(result.ci_low)} to {_percent(result.ci_high)}"

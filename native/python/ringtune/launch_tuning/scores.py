@@ -34,6 +34,9 @@ class Score(Protocol):
     def unusable(self, line: str) -> str | None:
         """Return the last score in a line that is no finite number above zero, if there is one."""
 
+    def shown(self, step_ms: float) -> str:
+        """Return a step time as people know it: as the score that they print, or as a time."""
+
 
 @dataclass(frozen=True)
 class LineScore:
@@ -74,6 +77,12 @@ class LineScore:
         usable = [number for number in numbers if number is not None]
         return [1e3 / number for number in usable] if self.higher_is_better else usable
 
+    def shown(self, step_ms: float) -> str:
+        """Return a step time as the score that stands for it; that of `step_report` is a time."""
+        if self.pattern.pattern == STEP_LINE and not self.higher_is_better:
+            return step_text(step_ms)
+        return f"score {1e3 / step_ms if self.higher_is_better else step_ms:.4g}"
+
 
 @dataclass(frozen=True)
 class WallScore:
@@ -90,6 +99,15 @@ class WallScore:
     def unusable(self, line: str) -> None:
         """Return nothing: no line matters."""
         del line
+
+    def shown(self, step_ms: float) -> str:
+        """Return the duration."""
+        return step_text(step_ms)
+
+
+def step_text(step_ms: float) -> str:
+    """Return a step time, such as "12.5 ms"."""
+    return f"{step_ms:.4g} ms"
 
 
 def one_group(text: str, option: str) -> re.Pattern[str]:

@@ -165,9 +165,9 @@ class _CommandTuning:
         self.request = request
         self.engine = engine
         self.folder = request.output.absolute()
-        self.display = LaunchDisplay(engine.baseline(), self._failures_text)
+        self.score = score = _score_of(request)
+        self.display = LaunchDisplay(engine.baseline(), self._failures_text, score.shown)
         self.baseline_ms: list[float] = []
-        score = _score_of(request)
         self._settings = _run_settings(request, engine, space, score)
         pattern = ResultPattern.of(request.result_regex)
         launcher = CommandLauncher(request.command, environ, score, stop, pattern=pattern)
@@ -245,8 +245,8 @@ def _write_winner(run: _CommandTuning, result: Result, written: dict[Path, Winne
 
 
 def _show(run: _CommandTuning, result: Result, written: Mapping[Path, WinnerFile], console: Console) -> None:
-    baseline_ms = median_of(run.baseline_ms) if run.baseline_ms else None
-    print_table(result_table(result, written, baseline_ms, run.target.comparison, run.target.refusals), console)
+    baseline = run.score.shown(median_of(run.baseline_ms)) if run.baseline_ms else None
+    print_table(result_table(result, written, baseline, run.target.comparison, run.target.refusals), console)
 
 
 def _interrupted_text(run: _CommandTuning, result: Result) -> str:
@@ -254,7 +254,7 @@ def _interrupted_text(run: _CommandTuning, result: Result) -> str:
     text += f" {result.verdict[0].upper()}{result.verdict[1:]}."
     if run.display.best is not None:
         best_ms, config = run.display.best
-        text += f" The best launch so far, which no test has confirmed: {best_ms:.4g} ms with "
+        text += f" The best launch so far, which no test has confirmed: {run.score.shown(best_ms)} with "
         text += f"{settings_text(config, run.engine.baseline())}."
     if run.request.log is None:
         return f"{text} With --log FILE a run can be resumed."

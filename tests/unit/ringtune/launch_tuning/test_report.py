@@ -15,6 +15,7 @@ from ringtune.launch_tuning.launch_target import LaunchEvent
 from ringtune.launch_tuning.launching import Launched, LaunchEnding
 from ringtune.launch_tuning.report import LaunchDisplay, comment_text, median_of, print_table, result_table
 from ringtune.launch_tuning.results import Comparison
+from ringtune.launch_tuning.scores import LineScore
 from ringtune.tuner import Config, Result
 
 BASELINE = find_engine("horovod").baseline()
@@ -34,7 +35,7 @@ def printed(
 ) -> str:
     """Return the table as text."""
     stream = io.StringIO()
-    table = result_table(result, files, 12.5, comparison, refusals)
+    table = result_table(result, files, "12.5 ms", comparison, refusals)
     print_table(table, Console(file=stream, force_terminal=terminal, width=100))
     return stream.getvalue()
 
@@ -44,7 +45,7 @@ def test_a_winner_is_shown_with_its_file_and_how_to_use_it(*, terminal: bool) ->
     """Baseline, choice, speed-up with its interval, and the file."""
     text = printed(ADOPTED, {Path("/out/h.sh"): WinnerFile("h.sh", b"", ". {path}")}, terminal=terminal)
 
-    expected = ("the defaults, 12.5 ms per step", "fusion_bytes 8 MiB", "+25.0 %", "+20.0 % to +30.0 %", ". /out/h.sh")
+    expected = ("the defaults, 12.5 ms", "fusion_bytes 8 MiB", "+25.0 %", "+20.0 % to +30.0 %", ". /out/h.sh")
     for part in expected:
         assert part in text
 
@@ -75,6 +76,15 @@ def test_each_launch_is_a_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert "2 ms (3 steps, 0.5 s) with fusion_bytes 8 MiB" in good
     assert bad.endswith("failed with exit code 3 after 0.5 s, with the defaults: out of luck")
     assert (2.0, BETTER) == display.best
+
+
+def test_a_launch_shows_the_users_own_score(capfd: pytest.CaptureFixture[str]) -> None:
+    """A score that should be high is shown as it was printed, not as the time that stands for it."""
+    display = LaunchDisplay(BASELINE, shown=LineScore.of(r"(\S+) GB/s", higher_is_better=True).shown)
+
+    display.launched(LaunchEvent(BETTER, Launched((1000 / 80.0,), LaunchEnding.BY_ITSELF, 0, 0.5, ())))
+
+    assert ": score 80 (one step, 0.5 s) with fusion_bytes 8 MiB" in capfd.readouterr().err
 
 
 def test_a_comment_is_single_lines() -> None:

@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.scores import STEP_LINE, LineScore, WallScore
+from ringtune.launch_tuning.scores import STEP_LINE, LineScore, Score, WallScore
 
 
 def test_the_default_finds_our_lines_among_others() -> None:
@@ -44,6 +44,20 @@ def test_a_pattern_needs_one_group(text: str, said: str) -> None:
 def test_a_group_that_took_no_part_is_left_out() -> None:
     """An optional group may match nothing."""
     assert [] == LineScore.of("score(=[0-9]+)?", higher_is_better=False).times_ms("score")
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"),
+    [
+        (LineScore.of(STEP_LINE, higher_is_better=False), "12.5 ms"),
+        (LineScore.of(r"loss (\S+)", higher_is_better=False), "score 12.5"),
+        (LineScore.of(r"(\S+) GB/s", higher_is_better=True), "score 80"),
+        (WallScore(), "12.5 ms"),
+    ],
+)
+def test_a_score_is_shown_as_the_user_knows_it(score: Score, shown: str) -> None:
+    """Only a time has the unit of one."""
+    assert shown == score.shown(12.5)
 
 
 def test_the_duration_of_a_launch_is_in_no_line() -> None:

@@ -15,7 +15,7 @@ SCENARIOS = (
     "same",
     "frozen",
     "unfrozen",
-    "static",
+    "unready",
     "many",
     "closed",
     "failing",

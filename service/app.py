@@ -106,6 +106,9 @@ def policy_of(settings: ServiceSettings) -> ServiceLimits:
     max_age_s = None if settings.retention_days is None else settings.retention_days * DAY_S
     return ServiceLimits(
         design_workers=settings.design_workers,
+        max_rows_per_token=settings.token_rows_per_day,
+        max_bytes_per_token=settings.token_bytes_per_day,
+        max_new_jobs_per_token=settings.token_jobs_per_day,
         max_age_s=max_age_s,
         max_session_s=settings.session_hours * HOUR_S,
         max_session_idle_s=settings.session_idle_hours * HOUR_S,

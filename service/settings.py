@@ -96,6 +96,18 @@ class ServiceSettings(BaseSettings):
     sessions_per_token_max: Annotated[
         int, Field(ge=1, le=10_000, description="Browsers signed in with one token; more end those unused for longest")
     ] = 100
+    token_rows_per_day: Annotated[
+        int,
+        Field(
+            ge=30,
+            le=10**9,
+            description="Results, asks and facts of jobs that a token stores in a day; a thirtieth at once",
+        ),
+    ] = 150_000
+    token_bytes_per_day: Annotated[
+        int, Field(ge=30, le=2**50, description="Bytes of them, about; a thirtieth at once")
+    ] = 256 << 20
+    token_jobs_per_day: Annotated[int, Field(ge=1, le=10**9, description="Jobs that a token begins in a day")] = 500
     retention_days: Annotated[
         FiniteFloat | None,
         Field(gt=0, le=36_500, description="Days after which results are deleted, bit by bit; default: never"),

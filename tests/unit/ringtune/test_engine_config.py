@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine's table of knobs, beside the tuner's parameters and the translation between both."""
 
+import json
+
 import pytest
 
 from ringtune import _engine
 from ringtune.engine_config import engine_config, tuner_config
 from ringtune.errors import ConfigError
+from ringtune.launch_tuning.engines.registry import engine_names, find_engine
+from ringtune.service.domain.submission import LegalConfigs
+from ringtune.service_link.first_config import legal_config
 from ringtune.settings import Settings
-from ringtune.tuner import ENGINE_PARAMETERS, default_config
+from ringtune.tuner import ENGINE_PARAMETERS, Config, SearchSpace, default_config
 from ringtune.tuner.space.parameter_types import NumberParameter, SpaceError
 from ringtune.tuner.space.parameters import engine_parameters
 
@@ -43,16 +48,36 @@ def test_a_config_survives_the_way_to_the_engine_and_back(quantile: float) -> No
 
 @pytest.mark.parametrize("parameter", [p for p in ENGINE_PARAMETERS if isinstance(p, NumberParameter) and p.step])
 def test_a_whole_number_beside_the_searchs_steps_is_legal(parameter: NumberParameter) -> None:
-    """The step is the search's resolution: a user may fix any whole number of the range, and no fraction."""
+    """The step is the search's resolution: at every door any whole number of the range is legal, and no fraction.
+
+    The doors: settings, the baseline's variable, the engine, an offer of the service, the service, a log or a cache.
+    """
     variable, beside = f"RINGTUNE_{parameter.name.upper()}", int(parameter.low) + 1
     settings = Settings.from_environment({variable: str(beside)})
     config = tuner_config(engine_config({**default_config(), **settings.fixed}))
 
     assert beside == parameter.check(beside) == settings.fixed[parameter.name] == config[parameter.name]
+    assert (
+        beside
+        == Settings.from_environment({"AUTOTUNE_BASELINE": f"{parameter.name}={beside}"}).baseline[parameter.name]
+    )
+    assert beside == legal_config(config, SearchSpace(ENGINE_PARAMETERS, {}))[parameter.name]
+    assert f'"{parameter.name}":{beside}' in LegalConfigs.of_engine().written(config)[0]
+    assert SearchSpace(ENGINE_PARAMETERS, {}).contains(Config(json.loads(json.dumps(config.to_json()))))
     with pytest.raises(ConfigError, match="fusion_bytes|chunk_bytes|RINGTUNE_"):
         Settings.from_environment({variable: str(beside + 0.5)})
     with pytest.raises(SpaceError):
         parameter.check(beside + 0.5)
+
+
+@pytest.mark.parametrize("target", engine_names())
+def test_a_whole_number_beside_the_steps_is_legal_for_other_engines(target: str) -> None:
+    """`ringtune tune` takes what their knobs' ranges have, as it does of the engine."""
+    numbers = [knob.parameter for knob in find_engine(target).knobs if isinstance(knob.parameter, NumberParameter)]
+
+    for parameter in (number for number in numbers if number.step and number.high > number.low + 1):
+        beside = int(parameter.low) + 1
+        assert beside == find_engine(target).legal(Config({parameter.name: beside}))[parameter.name]
 
 
 def test_auto_is_zero_where_the_engine_has_a_number() -> None:

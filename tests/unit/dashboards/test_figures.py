@@ -88,6 +88,19 @@ def test_the_surface_is_the_models_and_carries_the_samples(tuned: tuple[RunRevie
     assert [0.0] == drawn["baseline"]["x"]  # fusion is off there: beside the line of numbers
 
 
+def test_the_timeline_counts_the_watch_apart(tuned: tuple[RunReview, Analysis]) -> None:
+    """Windows after the decision are none of the time that it took; the axis goes on to the last of them."""
+    run, analysis = tuned
+    later = replace(run.tried[-1], phase="watch", t_s=run.seconds + 300.0)
+
+    watched = by_name(replace(run, tried=(*run.tried, later)), analysis)["timeline"].summary
+
+    assert watched.startswith(
+        f"{len(run.tried)} windows in {run.seconds:.0f} s until the decision, and 1 of the watch after it, until "
+        f"{run.seconds + 300.0:.0f} s."
+    )
+
+
 def test_the_timeline_lasts_as_long_as_the_run(tuned: tuple[RunReview, Analysis]) -> None:
     """Void windows and the designer have rows of their own, and no bar has a negative length."""
     run, analysis = tuned

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ringtune.cli import _run_app
-from ringtune.dashboards.report.page import render_page, write_page
+from ringtune.dashboards.report.page import FIGURES_OF_DEFAULT, render_page, write_page
 from ringtune.errors import ConfigError
 from ringtune.tuner.review import review_log
-from ringtune.tuner.testing import SyntheticTarget, poor_baseline
+from ringtune.tuner.testing import SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.dashboards.hostile import hostile_log, hostile_names
 from tests.unit.dashboards.pages import Page
 from tests.unit.tuner.review.logs import HOROVOD, logged
@@ -100,6 +100,30 @@ def test_figures_arrive_as_they_were_built(page: Page) -> None:
 
     assert len(page.all("figure")) == len(blocks)
     assert all({"data", "layout"} <= set(block) for block in blocks)
+
+
+def test_a_run_that_kept_the_default_folds_most_figures(tmp_path: Path, page: Page) -> None:
+    """Convergence and step times are shown; nothing was gained by which the others could matter."""
+    path = tmp_path / "x.jsonl"
+    logged(path, target=SyntheticTarget(surface=flat_surface, seed=1))
+
+    kept = Page.of(render_page([review_log(path)]))
+
+    folds = [e for e in kept.all("details") if e.attributes.get("class") == "more"]
+    assert 1 == len(folds)
+    assert [] == [e for e in page.all("details") if e.attributes.get("class") == "more"]
+    assert any("more figures" in e.text for e in kept.all("summary"))
+    assert len(kept.all("figure")) > FIGURES_OF_DEFAULT
+
+
+def test_a_file_of_something_else_is_called_so(tmp_path: Path) -> None:
+    """Its lines are not listed one by one."""
+    (tmp_path / "train.py").write_text("import torch\n" * 15)
+
+    text = render_page([review_log(tmp_path / "train.py")])
+
+    assert "this is no tuning log; give the file that AUTOTUNE_LOG named" in text
+    assert "not JSON" not in text
 
 
 def test_500_hostile_names_run_nothing(tmp_path: Path, page: Page) -> None:

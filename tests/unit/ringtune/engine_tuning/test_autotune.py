@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ringtune.console import Console
 from ringtune.engine_tuning import Autotune
+from ringtune.engine_tuning.autotune import ServiceNotices
 from ringtune.engine_tuning.job import MARKER_LIMIT_ROUNDS, MARKER_LIMIT_S, MarkerWatch
 from ringtune.errors import ConfigError
 from ringtune.settings import Settings
@@ -83,3 +85,14 @@ def test_a_tuner_that_never_started_can_be_stopped(tmp_path: Path) -> None:
     autotune.stop()
 
     assert b"" == (tmp_path / "t.jsonl").read_bytes()
+
+
+def test_what_the_service_answers_is_shown_at_any_level(capfd: pytest.CaptureFixture[str]) -> None:
+    """A job that asked a service says so, and whose config it tries first, also where only warnings are wanted."""
+    notices = ServiceNotices(Console(0, "error"))
+
+    notices.info("the search begins with what the service recommends (adopted by 2 jobs)")
+    notices.warning("the service is slow")
+
+    shown = capfd.readouterr().err
+    assert "ringtune autotune: the search begins with what the service recommends (adopted by 2 jobs)\n" == shown

@@ -72,11 +72,17 @@ def refused_by_ddp(
             freeze(model.module)
         if step == 5 and exchange is not None:
             exchange.ask(SIZES[0].words())
-        used = uses if step >= at else (0, 1)
-        try:
-            train(model, 1, uses=lambda *_, used=used: used)
-        except RuntimeError as error:
-            if not any(words in str(error) for words in REFUSALS):
-                raise
+        if not _trains(model, uses if step >= at else (0, 1)):
             return step
     return 0
+
+
+def _trains(model: Any, used: tuple[int, ...]) -> bool:
+    """Train a step; return whether DDP did not refuse it."""
+    try:
+        train(model, 1, uses=lambda *_: used)
+    except RuntimeError as error:
+        if not any(words in str(error) for words in REFUSALS):
+            raise
+        return False
+    return True

@@ -93,8 +93,8 @@ def main() -> None:
         check(torch.nn.BatchNorm1d(4, affine=False), (4, 6), uneven, dtype, affine=False)
         check(torch.nn.BatchNorm2d(4, momentum=None), (4, 2, 2), even, dtype, momentum=None)
         check(torch.nn.BatchNorm1d(4, track_running_stats=False), (4,), even, dtype, track_running_stats=False)
-    for momentum in (None, 0.1):
-        check_counted(momentum)
+    check_counted(None)
+    check_counted(0.1)
     half = hvd.SyncBatchNorm(4)(torch.randn(5, 4).half())
     assert half.dtype is torch.float16
     all_but_first = hvd.add_process_set(list(range(1, size))) if size > 1 else hvd.global_process_set

@@ -258,17 +258,17 @@ def loop_different_parameters() -> None:
     Without names another order shows where the ranks' weights are equal.
     """
     torch.manual_seed(7)
-    odd = hvd.rank() == 1
+    is_odd = hvd.rank() == 1
     layers = [(f"{number}", torch.nn.Parameter(torch.randn(8, 8))) for number in range(4)]
-    wide = torch.nn.Parameter(torch.randn(9 if odd else 8, 8))
-    precise = torch.nn.Parameter(torch.randn(8, 8, dtype=torch.float32 if odd else torch.float64))
+    wide = torch.nn.Parameter(torch.randn((8, 9)[is_odd], 8))
+    precise = torch.nn.Parameter(torch.randn(8, 8, dtype=(torch.float64, torch.float32)[is_odd]))
     other = ("other", torch.nn.Parameter(torch.randn(8, 8)))
     cases: tuple[tuple[list[Any], str], ...] = (
-        ([layers[1], layers[0], *layers[2:]] if odd else layers, "another order"),
-        ([*layers[:2], layers[3], layers[2]] if odd else layers, "another order"),
-        (layers[1:] if odd else layers, "trains 0"),
-        (layers[:-1] if odd else layers, "trains 3"),
-        ([other, *layers[1:]] if odd else layers, "trains other"),
+        ((layers, [layers[1], layers[0], *layers[2:]])[is_odd], "another order"),
+        ((layers, [*layers[:2], layers[3], layers[2]])[is_odd], "another order"),
+        ((layers, layers[1:])[is_odd], "trains 0"),
+        ((layers, layers[:-1])[is_odd], "trains 3"),
+        ((layers, [other, *layers[1:]])[is_odd], "trains other"),
         ([("0", wide), *layers[1:]], "(float64, shape (8, 8)), that of rank 1 0.case5 (float64, shape (9, 8))"),
         ([*layers[:-1], ("3", precise)], "(float64, shape (8, 8)), that of rank 1 3.case6 (float32, shape (8, 8))"),
     )
@@ -279,7 +279,7 @@ def loop_different_parameters() -> None:
     for options in ({}, {"op": hvd.Adasum}):
         torch.manual_seed(7)
         nameless = [("", torch.nn.Parameter(torch.randn(8, 8))) for _ in range(4)]
-        in_order = [nameless[1], nameless[0], *nameless[2:]] if odd else nameless
+        in_order = (nameless, [nameless[1], nameless[0], *nameless[2:]])[is_odd]
         _refused_at_the_first_step(in_order, "pass named_parameters=", has_names=False, **options)
     agree(_ordinary)  # the world is as good as it was
 

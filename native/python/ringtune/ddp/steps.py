@@ -36,15 +36,7 @@ class StepsOfModel:
         Raises:
             RuntimeError: If a static graph has changed.
         """
-        if not self._steps.is_following or not torch.is_grad_enabled():
-            return
-        if is_joining(model):
-            self._steps.part("inside model.join() ranks take different numbers of steps, which cannot be tuned")
-            return
-        if is_captured(model.device):
-            self._steps.part(
-                "the step is captured into a CUDA graph, which keeps the buckets that it was captured with"
-            )
+        if not self._steps.is_following or not torch.is_grad_enabled() or self._has_parted(model):
             return
         if self._backward_mode is not None:
             self._graph.end_pass(model)
@@ -56,6 +48,18 @@ class StepsOfModel:
             self._steps.end_step()
         if model.static_graph and model.require_backward_grad_sync:
             self._graph.begin_pass(model)
+
+    def _has_parted(self, model: DistributedDataParallel) -> bool:
+        """Leave tuning where steps cannot be tuned; return whether it is so."""
+        if is_joining(model):
+            self._steps.part("inside model.join() ranks take different numbers of steps, which cannot be tuned")
+            return True
+        if is_captured(model.device):
+            self._steps.part(
+                "the step is captured into a CUDA graph, which keeps the buckets that it was captured with"
+            )
+            return True
+        return False
 
     def after_forward(self, model: DistributedDataParallel, output: object) -> None:
         """Have the synchronised backward pass noticed that may follow."""

@@ -62,28 +62,34 @@ def difference_of_parameters(process_set: ProcessSet, parameters: Sequence[Named
     own = dict(zip([name for name, _ in parameters], _described(parameters), strict=True))
     told = allgather_object([list(own), list(own.values())], f"{OPTIMIZER}.parameters", process_set)
     everybodys = [dict(zip(names, described, strict=True)) for names, described in told]
-    first = everybodys[0]
-    for rank, theirs in enumerate(everybodys[1:], start=1):
-        for parameter in [*theirs, *first]:
-            if (parameter in theirs) != (parameter in first):
-                holder, other = (rank, 0) if parameter in theirs else (0, rank)
-                return ConfigError(
-                    f"the optimizer of rank {holder} trains {parameter}, that of rank {other} does not; wrap the same "
-                    "parameters on all ranks, change param_groups on all ranks alike, and step several optimizers in "
-                    "one order"
-                )
-        unlike = next((parameter for parameter in first if first[parameter] != theirs[parameter]), None)
-        if unlike is not None:
-            return ConfigError(
-                f"the optimizer of rank 0 holds {first[unlike]}, that of rank {rank} {theirs[unlike]}; wrap the same "
-                "parameters on all ranks, in one order where they have no names"
-            )
-        if list(theirs) != list(first):
-            return ConfigError(
-                f"the optimizers of ranks 0 and {rank} hold the same parameters in another order; wrap them in one "
-                "order on all ranks"
-            )
-    return ConfigError("the optimizers of the ranks hold different parameters; wrap the same ones on all ranks")
+    found = (_difference(everybodys[0], theirs, rank) for rank, theirs in enumerate(everybodys[1:], start=1))
+    texts = (text for text in found if text is not None)
+    return ConfigError(
+        next(texts, "the optimizers of the ranks hold different parameters; wrap the same ones everywhere")
+    )
+
+
+def _difference(first: dict[str, str], theirs: dict[str, str], rank: int) -> str | None:
+    """Return what is different between the parameters of rank 0 and another rank, by name and description."""
+    lone = next((name for name in [*theirs, *first] if (name in theirs) != (name in first)), None)
+    if lone is not None:
+        holder, other = (rank, 0) if lone in theirs else (0, rank)
+        return (
+            f"the optimizer of rank {holder} trains {lone}, that of rank {other} does not; wrap the same parameters on "
+            "all ranks, change param_groups on all ranks alike, and step several optimizers in one order"
+        )
+    unlike = next((name for name in first if first[name] != theirs[name]), None)
+    if unlike is not None:
+        return (
+            f"the optimizer of rank 0 holds {first[unlike]}, that of rank {rank} {theirs[unlike]}; wrap the same "
+            "parameters on all ranks, in one order where they have no names"
+        )
+    if list(theirs) != list(first):
+        return (
+            f"the optimizers of ranks 0 and {rank} hold the same parameters in another order; wrap them in one order "
+            "on all ranks"
+        )
+    return None
 
 
 def have_same_weights(world: World, parameters: Sequence[NamedParameter]) -> bool:

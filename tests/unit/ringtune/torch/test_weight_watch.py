@@ -59,7 +59,7 @@ def test_writes_are_counted_of_all_parameters() -> None:
 
 
 def test_nothing_has_moved_after_the_end() -> None:
-    """What follows a step is nobody's business."""
+    """Writes that follow a step are not told."""
     watch, parameters = watched((2, 2), (2,))
 
     watch.end()

@@ -32,3 +32,16 @@ def test_ctrl_c_before_a_command_begins_is_quiet(
         cli.main()
 
     assert (130, "", "") == (ended.value.code, *capsys.readouterr())
+
+
+def test_an_error_is_printable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names out of files, logs and replies are in messages; none is an escape sequence there, or a line."""
+    monkeypatch.setattr(
+        "sys.argv", ["ringtune", "recommend", "--world-size", "2", "--model", "m", "--format", "\x1b[2J\na"]
+    )
+
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+
+    assert 2 == ended.value.code
+    assert "ringtune: error: --format \\x1b[2J\n  a is not known" in capsys.readouterr().err

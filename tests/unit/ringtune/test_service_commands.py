@@ -37,3 +37,23 @@ def test_a_run_that_tuned_a_command_is_not_sent(
 
     assert 1 == code
     assert "run 'job' tuned a command; the service keeps runs of engines only" in capsys.readouterr().err
+
+
+def test_ids_and_reasons_of_others_are_printed_without_escape_sequences(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A log's run id and the service's reason reach the terminal as text, each in its own line."""
+    foreign = "a\x1b]0;title\x07\nforged"
+    run = SimpleNamespace(key={"layout": [2]})
+    log = SimpleNamespace(run=run, run_id=foreign, samples=[], adoption=None, result=None, end=None)
+    stored = SimpleNamespace(new=1, same=0, quarantined=0, reason=foreign)
+    monkeypatch.setattr("ringtune.tuner.read_log", lambda _: SimpleNamespace(bad_line_count=0, runs=[log]))
+    monkeypatch.setattr("ringtune.tuner.logs.records.record_to_json", lambda _: {})
+    monkeypatch.setattr("ringtune.client.ServiceClient.push_run", lambda *_: stored)
+
+    push(logs=[Path("tune.jsonl")], service_url="http://127.0.0.1:1")
+
+    said = capsys.readouterr()
+    shown = "a\\x1b]0;title\\x07\\nforged"
+    assert f"tune.jsonl: run {shown}: 1 results are new, 0 were there, 0 are kept and not used\n" == said.out
+    assert f"tune.jsonl: run {shown}: {shown}\n" == said.err

@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_unknown_words_are_passed_over() -> None:
 
 
 NESTED = json.loads("[" * 800 + "]" * 800)
-NONSENSE: tuple[dict[str, object], ...] = (
+NONSENSE: tuple[dict[str, Any], ...] = (
     {"site": "[" * 20_000},
     {"site": json.dumps(["h", "n", ["127.0.0.1/8"] * 1000])},
     {"site": json.dumps(["h", "n", ["everywhere"]])},

@@ -53,14 +53,24 @@ def remote_shell(made: Sequence[Host], folder: Path) -> Path:
     return shell
 
 
-def mpirun_on(made: Sequence[Host], ranks_per_host: int, program: str, folder: Path) -> Finished:
+def mpirun_on(
+    made: Sequence[Host],
+    ranks_per_host: int,
+    folder: Path,
+    program: str,
+    *arguments: str,
+    environ: Mapping[str, str] | None = None,
+) -> Finished:
     """Run a program through MPI on hosts made by `hosts`; mpirun is in the first one's network.
 
     Args:
         made: The hosts.
         ranks_per_host: Number of ranks on each host.
+        folder: Folder for files of the launcher. Open MPI's daemons name theirs by process numbers, which are small
+            in a host's namespace: those of a job that was killed would be in the way of the next one.
         program: One of this folder's `programs`.
-        folder: Folder for files of the launcher.
+        arguments: Its arguments.
+        environ: Variables of the launcher beside those that it needs here.
     """
     shell = remote_shell(made, folder)
     addresses = [host.address for host in made]
@@ -71,9 +81,11 @@ def mpirun_on(made: Sequence[Host], ranks_per_host: int, program: str, folder: P
     else:
         options = ["-hosts", ",".join(addresses), "-ppn", str(ranks_per_host)]
         options += ["-launcher", "ssh", "-launcher-exec", str(shell)]
-    command = [str(BIN / "mpirun"), *options, "-n", str(len(made) * ranks_per_host), *rank_command(program)]
+    command = [str(BIN / "mpirun"), *options, "-n", str(len(made) * ranks_per_host), *rank_command(program, *arguments)]
     in_network = ["nsenter", "--target", str(made[0].init_pid), "--net", "--"]
-    return run_job([*in_network, *command], {**OPEN_MPI, **NO_SHARED_MEMORY, **BY_MPI})
+    return run_job(
+        [*in_network, *command], {**OPEN_MPI, **NO_SHARED_MEMORY, **BY_MPI, "TMPDIR": str(folder), **(environ or {})}
+    )
 
 
 @contextmanager

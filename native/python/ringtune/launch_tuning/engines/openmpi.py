@@ -4,6 +4,10 @@
 Names as `ompi_info --all` of 5.0 lists them; `btl_sm_*` is `btl_vader_*` before 5.0, which that version takes as a
 synonym. One algorithm for all sizes is wrong nearly everywhere, so there are two, and the size where they change over.
 Trials go by environment variables and a rules file, which every host of the job must be able to read at its path.
+
+On several hosts `coll/han`, which reduces inside each host first, has a higher priority than `coll/tuned`, so that the
+rules would not be asked for the whole communicator. Where a config has rules, `han` is therefore left out. The knob
+`hierarchy` leaves it out without rules.
 """
 
 from collections.abc import Mapping
@@ -38,6 +42,10 @@ ALGORITHMS = {
 """Numbers of the algorithms; 0 leaves the choice to Open MPI."""
 CHANGE_OVER_BYTES = 64 * 1024
 """Size from which the large algorithm is used, unless `large_from_bytes` is set."""
+HAN_PRIORITY = "coll_han_priority"
+NO_PRIORITY = "0"  # below that of `coll/tuned`, 30; `han` has 35 (`ompi_info --param coll all --level 9`)
+SEGMENTED = "segmented_ring"
+"""Algorithm that cuts a message into segments; the others ignore their size."""
 TRIAL_RULES = "trial-rules.conf"
 WINNER_RULES = "allreduce-rules.conf"
 WINNER_PARAMETERS = "mca-params.conf"
@@ -77,7 +85,17 @@ def _environment(config: Config, folder: Path) -> Mapping[str, str]:
 
 
 def _rule_parameters(config: Config, rules: Path) -> dict[str, str]:
-    return {USE_RULES: "true", RULES_NAME: str(rules)} if has_rules(config) else {}
+    return {USE_RULES: "true", RULES_NAME: str(rules), HAN_PRIORITY: NO_PRIORITY} if has_rules(config) else {}
+
+
+def _effective(config: Config) -> Config:
+    """Return a config with the default in place of values that have no effect beside the others."""
+    idle = {"hierarchy"} if has_rules(config) else {"large_from_bytes", "segment_bytes"}
+    if config["large_algorithm"] != SEGMENTED:
+        idle.add("segment_bytes")
+    if config["small_algorithm"] == config["large_algorithm"] != SEGMENTED:
+        idle.add("large_from_bytes")
+    return Config({name: DEFAULT if name in idle else value for name, value in config.items()})
 
 
 def _trial_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFile, ...]:
@@ -96,7 +114,9 @@ def _winner_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFil
     return (*files, WinnerFile(WINNER_RULES, rules_text(config, comment).encode()))
 
 
-_RULE_VARIABLES = (f"{PREFIX}{USE_RULES}", f"{PREFIX}{RULES_NAME}", f"{PREFIX}coll_tuned_allreduce_algorithm")
+_RULE_VARIABLES = tuple(
+    f"{PREFIX}{name}" for name in (USE_RULES, RULES_NAME, "coll_tuned_allreduce_algorithm", HAN_PRIORITY)
+)
 OPENMPI = Engine(
     name="openmpi",
     knobs=(
@@ -105,11 +125,12 @@ OPENMPI = Engine(
         size_knob("large_from_bytes", 1024, 4 * 1024**2, 1024, ()),
         size_knob("segment_bytes", 4096, 4 * 1024**2, 1024, ()),
         size_knob("eager_limit_bytes", 1024, 32 * 1024, 256, (f"{PREFIX}btl_sm_eager_limit",)),
-        size_knob("max_send_bytes", 32 * 1024, 1024**2, 1024, (f"{PREFIX}btl_sm_max_send_size",)),
+        choice_knob("hierarchy", {"off": NO_PRIORITY}, (f"{PREFIX}{HAN_PRIORITY}",)),
         choice_knob("yield_when_idle", {"on": "true", "off": "false"}, (f"{PREFIX}mpi_yield_when_idle",)),
     ),
     winner_files=_winner_files,
     environment_of=_environment,
     trial_files=_trial_files,
+    effective=_effective,
     owned=dict.fromkeys(("small_algorithm", "large_algorithm", "large_from_bytes", "segment_bytes"), _RULE_VARIABLES),
 )

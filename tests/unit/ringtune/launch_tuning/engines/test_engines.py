@@ -9,7 +9,7 @@ import pytest
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import DEFAULT, Engine, WinnerFile, engine_names, find_engine, plugin_path
 from ringtune.launch_tuning.engines.nccl_table import Rule, decode_table
-from ringtune.tuner import Config
+from ringtune.tuner import Config, Value
 
 FOLDER = Path("/somewhere")
 NAMES = engine_names()
@@ -101,6 +101,32 @@ def test_open_mpi_gets_a_rule_per_range_of_sizes() -> None:
     assert "coll_tuned_dynamic_rules_filename = /somewhere/allreduce-rules.conf\n" in text_of(files, "mca-params.conf")
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "idle"),
+    [
+        ("openmpi", {"large_from_bytes": 4096, "segment_bytes": 8192}, {"large_from_bytes", "segment_bytes"}),
+        ("openmpi", {"large_algorithm": "ring", "segment_bytes": 8192, "large_from_bytes": 4096}, {"segment_bytes"}),
+        ("openmpi", {"large_algorithm": "segmented_ring", "segment_bytes": 8192, "hierarchy": "off"}, {"hierarchy"}),
+        (
+            "openmpi",
+            {"small_algorithm": "ring", "large_algorithm": "ring", "large_from_bytes": 4096},
+            {"large_from_bytes"},
+        ),
+        ("mpich", {"algorithm": "ring", "tree_chunk_bytes": 8192}, {"tree_chunk_bytes"}),
+        ("mpich", {"algorithm": "tree", "tree_chunk_bytes": 8192}, set()),
+    ],
+)
+def test_values_without_effect_are_the_default(name: str, values: dict[str, Value], idle: set[str]) -> None:
+    """Two configs that the engine takes for one are measured as one."""
+    engine = find_engine(name)
+    config = config_of(engine, **values)
+
+    effective = engine.effective(config)
+
+    assert idle == {knob for knob, value in effective.items() if value != config[knob]}
+    assert all(effective[knob] == DEFAULT for knob in idle)
+
+
 def test_open_mpi_gets_no_rules_where_none_was_chosen() -> None:
     """Limits of shared memory are parameters alone; dynamic rules stay off."""
     engine = find_engine("openmpi")
@@ -116,21 +142,19 @@ def test_a_users_own_rules_pin_all_that_would_need_others() -> None:
     """Only one rules file can hold."""
     space = find_engine("openmpi").space({"OMPI_MCA_coll_tuned_dynamic_rules_filename": "/mine"})
 
-    assert {"eager_limit_bytes", "max_send_bytes", "yield_when_idle"} == {p.name for p in space.free}
+    assert {"eager_limit_bytes", "hierarchy", "yield_when_idle"} == {p.name for p in space.free}
 
 
 def test_mpich_reaches_general_algorithms_past_the_device() -> None:
-    """The device's own choice comes first and is turned off for them, but not for the one that is the device's."""
+    """The device's own choice comes first and is turned off for them."""
     engine = find_engine("mpich")
 
     general = engine.variables(config_of(engine, algorithm="ring"), FOLDER)
-    device = engine.variables(config_of(engine, algorithm="release_gather"), FOLDER)
 
     assert {
         "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring",
         "MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE": "0",
     } == general
-    assert {"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": "release_gather"} == device
 
 
 def test_nccl_gets_algorithms_and_protocols_through_the_plugin() -> None:

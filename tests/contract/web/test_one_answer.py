@@ -4,7 +4,7 @@
 import html
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +147,18 @@ def comparable(offer: dict[str, Any]) -> dict[str, Any]:
     figures = ("speedup", "ci_low", "ci_high")
     rounded = {name: None if evidence[name] is None else round(evidence[name], 6) for name in figures}
     return {**offer, "evidence": {**evidence, **rounded}, "try_first": None}
+
+
+def test_a_name_of_two_models_is_asked_for_by_fingerprint(tmp_path: Path) -> None:
+    """The page links to each of them; until one is chosen nothing is recommended."""
+    with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE) as client:
+        for number, model in enumerate("bc"):
+            first, *rest = records_of(number, ADOPTED)
+            assert isinstance(first, RunRecord)
+            records = [replace(first, key={**first.key, "model": model * 64}), *rest]
+            body = {"records": [json.loads(json.dumps(record_to_json(record))) for record in records]}
+            assert 200 == client.post("/v1/runs", json=body).status_code
+        reply = client.get("/recommendations", params={"model": "resnet50", "world_size": 2}, headers=BROWSER)
+
+    assert (200, 2) == (reply.status_code, len(re.findall(r'href="[^"]*model_fingerprint=([bc]{64})', reply.text)))
+    assert "export RINGTUNE" not in reply.text

@@ -38,7 +38,8 @@ NAMES = {
         *("SyncBatchNormalization", "LocalGradientAggregationHelper"),
         *("check_extension", "gpu_available", "split_list", "support_non_legacy_keras_optimizers"),
         *("handle_average_backwards_compatibility", "check_num_rank_power_of_2", "vars_to_refs", "refs_to_vars"),
-        *("compression", "elastic", "functions", "gradient_aggregation", "keras", "mpi_ops", "sync_batch_norm", "util"),
+        *("compression", "data", "elastic", "functions", "gradient_aggregation", "keras", "mpi_ops"),
+        *("sync_batch_norm", "util"),
     ),
     "keras": (
         *_PLACE,

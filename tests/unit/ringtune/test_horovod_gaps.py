@@ -2,12 +2,16 @@
 """Every public name of Horovod's is here, or the documentation and the error say what to use in its place."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
 
 import ringtune.torch
-from ringtune.horovod_gaps import GAPS, gap_error
+import ringtune.torch as hvd
+from ringtune.horovod_gaps import GAPS, MEMBER_GAPS, gap_error, import_gap_error
+from ringtune.torch.optimizer import DistributedMixin
+from tests.unit.ringtune.horovod_public_arguments import ARGUMENTS, MEMBERS
 from tests.unit.ringtune.horovod_public_names import NAMES
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -23,7 +27,36 @@ def names_of(front_end: str) -> set[str]:
         for statement in ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"
     ]
-    return {*exports[0], *(module.stem for module in folder.glob("*.py"))}
+    modules = {path.stem: path for path in folder.glob("*.py")} | {
+        path.parent.name: path for path in folder.glob("*/__init__.py")
+    }
+    return {
+        *exports[0],
+        *(name for name, path in modules.items() if "raise import_gap_error" not in path.read_text("utf-8")),
+    }
+
+
+def definitions(front_end: str) -> dict[str, ast.FunctionDef]:
+    """Return the functions at the top of a front end's modules, its own before those that it takes from others."""
+    shared = ("tensorflow", ".") if front_end == "keras" else (".",)
+    found: dict[str, ast.FunctionDef] = {}
+    for folder in (front_end, *shared):
+        for module in sorted((PACKAGES / folder).glob("*.py")):
+            for node in ast.parse(module.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.FunctionDef):
+                    found.setdefault(node.name, node)
+    return found
+
+
+def members_of(thing: str) -> set[str]:
+    """Return the public members of an object of the front end for torch."""
+    known: dict[str, object] = {
+        "elastic.ElasticSampler": hvd.elastic.ElasticSampler([1, 2]),
+        "elastic.State": hvd.elastic.State(),
+        "ProcessSet": hvd.ProcessSet([0]),
+        "DistributedOptimizer": DistributedMixin,
+    }
+    return set(dir(known[thing]))
 
 
 @pytest.mark.parametrize("front_end", NAMES)
@@ -52,6 +85,48 @@ def test_a_missing_name_says_what_to_use() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'$"):
         ringtune.torch.nonsense  # noqa: B018
     assert not hasattr(ringtune.torch, "mpi_ops")
+
+
+@pytest.mark.parametrize("front_end", ARGUMENTS)
+def test_arguments_are_where_horovod_has_them(front_end: str) -> None:
+    """A call by position or by name means the same; what has another place is on the page."""
+    ours, elsewhere = definitions(front_end), {key.partition("(")[0] for key in MEMBER_GAPS if "(" in key}
+    wrong = {}
+    for name, horovods in ARGUMENTS[front_end].items():
+        if name in GAPS.get(front_end, {}) or f"{front_end}.{name}" in elsewhere:
+            continue
+        given = [argument.arg for argument in ours[name].args.args]
+        if horovods.split() != given[: len(horovods.split())]:
+            wrong[name] = (horovods, given)
+
+    assert {} == wrong
+
+
+@pytest.mark.parametrize("thing", MEMBERS)
+def test_objects_have_horovods_members(thing: str) -> None:
+    """Methods and attributes are there, or on the page."""
+    missing = {f"torch.{thing}.{name}" for name in set(MEMBERS[thing]) - members_of(thing)}
+
+    assert {key for key in MEMBER_GAPS if key.startswith(f"torch.{thing}.")} == missing
+
+
+def test_the_page_lists_arguments_and_members() -> None:
+    """One row each, in order."""
+    _, _, section = PAGE.read_text(encoding="utf-8").partition("## Arguments and members\n")
+    rows = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+
+    assert [f"| `{name}` | {text} |" for name, text in sorted(MEMBER_GAPS.items())] == rows
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [("torch.mpi_ops", "in its place: its functions are names"), ("torch.functions", "in its place")],
+)
+def test_an_import_of_a_missing_module_says_what_to_use(module: str, words: str) -> None:
+    """Programs import from Horovod's modules, too."""
+    with pytest.raises(ImportError, match=words):
+        importlib.import_module(f"ringtune.{module}")
+    assert GAPS["tensorflow"]["data"] in str(import_gap_error("tensorflow", "data"))
 
 
 @pytest.mark.parametrize("front_end", NAMES)

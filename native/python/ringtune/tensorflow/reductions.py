@@ -110,6 +110,7 @@ def allreduce(  # noqa: PLR0917  (Horovod's signature)
     postscale_factor: float = 1.0,
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,  # noqa: FBT002  (Horovod's signature)
 ) -> Any:
     """Combine a tensor over all ranks and return the result.
 
@@ -125,12 +126,13 @@ def allreduce(  # noqa: PLR0917  (Horovod's signature)
         postscale_factor: Factor of the result after it.
         name: Key that matches the ranks' tensors; without one, calls are matched by their order.
         process_set: Ranks that take part.
+        ignore_name_scope: Horovod's; without effect.
 
     Raises:
         ConfigError: If the tensor cannot be taken, both `average` and `op` are given, or this rank is not in the set.
         EngineError: If the world is lost; inside `tf.function`, TensorFlow's error that has its text.
     """
-    del device_dense, device_sparse
+    del device_dense, device_sparse, ignore_name_scope
     reduction = reduction_of(average, op, prescale_factor, postscale_factor)
     if isinstance(tensor, tf.IndexedSlices):
         return _allreduce_slices(tensor, name, reduction, process_set)
@@ -149,12 +151,14 @@ def grouped_allreduce(  # noqa: PLR0917  (Horovod's signature)
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,  # noqa: FBT002  (Horovod's signature)
+    name: str | None = None,
 ) -> list[Any]:
     """Combine several dense tensors over all ranks: all of them together, or none if one fails; see `allreduce`."""
-    del device_dense, device_sparse
+    del device_dense, device_sparse, ignore_name_scope
     reduction = reduction_of(average, op, prescale_factor, postscale_factor)
     pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
-    collective = Allreduce(None, reduction, process_set, is_grouped=True)
+    collective = Allreduce(name, reduction, process_set, is_grouped=True)
     results = apply(collective, [compressed for compressed, _ in pairs])
     return [compression.decompress(result, context) for result, (_, context) in zip(results, pairs, strict=True)]
 
@@ -166,6 +170,7 @@ def reducescatter(  # noqa: PLR0917  (Horovod's signature)
     op: ReduceOp = Average,
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,  # noqa: FBT002  (Horovod's signature)
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
@@ -178,13 +183,14 @@ def reducescatter(  # noqa: PLR0917  (Horovod's signature)
         op: `Average`, `Sum`, `Min`, `Max` or `Product`.
         name: See `allreduce`.
         process_set: See `allreduce`.
+        ignore_name_scope: Horovod's; without effect.
         prescale_factor: See `allreduce`.
         postscale_factor: See `allreduce`.
 
     Returns:
         `rows // size` rows, one more on the first `rows % size` ranks.
     """
-    del device_dense
+    del device_dense, ignore_name_scope
     reduction = reduction_of(None, op, prescale_factor, postscale_factor)
     compressed, context = compression.compress(tf.convert_to_tensor(tensor))
     (result,) = apply(Reducescatter(name, reduction, process_set), [compressed])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ringtune import __version__
 from tests.house.source_tree import REPOSITORY
 
 pytest.importorskip("material", reason="no mkdocs-material: the extra docs is not installed")
@@ -73,6 +74,17 @@ def test_the_reference_has_every_command_and_every_call(site: Path) -> None:
 
     assert all(f"ringtune {name}" in commands for name in ("run", "review", "serve", "token create", "simulate"))
     assert all(f"{name}</code>" in calls for name in ("GET /v1/recommendations", "POST /v1/studies", "GET /healthz"))
+
+
+def test_every_page_has_the_version_and_the_groups_of_the_how_tos(site: Path) -> None:
+    """The title says which version the pages describe; the navigation groups the how-tos as the front page does."""
+    text = (site / "glossary.html").read_text(encoding="utf-8")
+    start = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
+    groups = re.findall(r"^\| ([A-Z][^|]*?) \|", start.partition("## How to")[2].partition("## ")[0], re.MULTILINE)
+
+    assert f"ringtune {__version__}</title>" in text
+    assert len(groups) >= 8
+    assert [] == [group for group in groups if group.replace("'", "&#39;") not in text and group not in text]
 
 
 def test_formulas_are_mathml(site: Path) -> None:

@@ -197,6 +197,7 @@ def train_elastically(folder: str, steps: int, lost_at: int) -> tuple[int, int, 
         return torch_hvd.rank(), torch_hvd.size(), state.step, weights
 
     result: tuple[int, int, int, float] = train(torch_hvd.elastic.TorchState(model, optimizer, step=0))
+    sys.stdout.write(f"trained {result[2]} steps\n")
     return result
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks on two executors, each a Java process of its own: Spark's `local-cluster`, and sessions without a start."""
 
+import io
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -49,14 +51,33 @@ def test_ranks_on_executors_share_the_memory_of_their_host(session: SparkSession
 
 @pytest.mark.usefixtures("session")
 def test_an_elastic_job_goes_on_without_a_lost_rank_and_takes_it_in_again(tmp_path: Path) -> None:
-    """Spark starts the lost task anew, and it joins the others; all ranks end with the same weights."""
+    """Spark starts the lost task anew, and it joins the others; all ranks end with the same weights, and say so."""
+    output = io.StringIO()
     results = ringtune.spark.run_elastic(
-        functions.train_elastically, (str(tmp_path), 40, 12), num_proc=2, min_num_proc=1, max_num_proc=2
+        functions.train_elastically,
+        (str(tmp_path), 40, 12),
+        num_proc=2,
+        min_np=1,
+        max_np=2,
+        stdout=output,
+        prefix_output_with_timestamp=True,
     )
 
+    lines = [line.partition(" ") for line in output.getvalue().splitlines()]
+    assert {"[0] trained 40 steps", "[1] trained 40 steps"} == {text for _, _, text in lines}
+    assert all(datetime.fromisoformat(time).tzinfo for time, _, _ in lines)
     assert (tmp_path / "lost").exists()
     assert [(0, 2, 40), (1, 2, 40)] == [(rank, size, steps) for rank, size, steps, _ in results]
     assert results[0][3] == results[1][3]
+
+
+@pytest.mark.usefixtures("session")
+def test_an_elastic_job_without_a_reset_left_ends(tmp_path: Path) -> None:
+    """The ranks that are left may not meet again; neither they nor the lost one's successor hold up the job."""
+    with pytest.raises(RankFailedError, match="the ranks have changed once more than reset_limit=0 allows"):
+        ringtune.spark.run_elastic(functions.train_elastically, (str(tmp_path), 40, 12), {}, 2, 1, 2, 600, 600, 0)
+
+    assert (tmp_path / "lost").exists()
 
 
 @pytest.mark.usefixtures("session")
@@ -66,8 +87,15 @@ def test_an_elastic_job_whose_function_always_raises_ends() -> None:
         ringtune.spark.run_elastic(functions.raise_on, (1, "again"), num_proc=2)
 
     assert "PeerLostError" not in str(caught.value)
-    with pytest.raises(ConfigError, match="1 <= min_num_proc <= num_proc <= max_num_proc"):
-        ringtune.spark.run_elastic(functions.see, num_proc=2, min_num_proc=3)
+    for wrong, words in (
+        ({"min_num_proc": 3}, "1 <= min_num_proc <= num_proc <= max_num_proc"),
+        ({"min_num_proc": 1, "min_np": 2}, "min_num_proc=1 and min_np=2 are two spellings"),
+        ({"reset_limit": -1}, "reset_limit=-1"),
+        ({"elastic_timeout": 0}, "elastic_timeout=0 is not possible"),
+        ({"nics": ["eth0"]}, "nics=.* is not possible: the ranks take the network"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            ringtune.spark.run_elastic(functions.see, num_proc=2, **wrong)
 
 
 @pytest.mark.usefixtures("session")

@@ -10,16 +10,18 @@ import select
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pyspark.sql import SparkSession
 
 from ringtune._engine import allreduce_algorithms
 from ringtune.bootstrap import environment
+from ringtune.console import write_line
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.roster import FixedRoster, RangeRoster
+from ringtune.rendezvous.roster import FixedRoster, RangeRoster, Roster
 from ringtune.rendezvous.server import Patience, RendezvousServer
 from ringtune.run_function import RankFailedError
 from ringtune.settings import Settings
@@ -30,12 +32,16 @@ from .driver_host import driver_host
 from .elastic_task import SCHEMA, run_worker
 from .failures import SPARK_ERRORS, failure_of
 from .forwarding import rank_variables
+from .job_arguments import DEFAULT_START_TIMEOUT_S, START_TIMEOUT_NAME, check_refused, time_limit_s
+from .output_collector import OutputCollector
+from .reset_limit import LimitedRoster
 from .results import joined
 from .slots import check_repeats_tasks, default_ranks, wait_for_slots
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ELASTIC_TIMEOUT_NAME = "HOROVOD_ELASTIC_TIMEOUT"
 DEFAULT_ELASTIC_TIMEOUT_S = 600.0  # wait for enough workers after a loss: Horovod's default
 QUIET_S = 5.0  # the first meeting of fewer than the largest number begins when no task has started for so long
 _KEY_BYTES = 32
@@ -55,17 +61,24 @@ class WorkerRange:
     most: int
 
 
-def run_elastic(
+def run_elastic(  # noqa: PLR0917  (Horovod's signature)
     fn: Callable[..., Any],
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     num_proc: int | None = None,
-    *,
     min_num_proc: int | None = None,
     max_num_proc: int | None = None,
-    start_timeout: float = DEFAULT_ELASTIC_TIMEOUT_S,
-    elastic_timeout: float = DEFAULT_ELASTIC_TIMEOUT_S,
+    start_timeout: float | None = None,
+    elastic_timeout: float | None = None,
+    reset_limit: int | None = None,
     env: Mapping[str, str] | None = None,
+    stdout: TextIO | None = None,
+    stderr: TextIO | None = None,
+    verbose: int = 1,
+    nics: Iterable[str] | None = None,
+    prefix_output_with_timestamp: bool = False,  # noqa: FBT002
+    min_np: int | None = None,
+    max_np: int | None = None,
 ) -> list[Any]:
     """Run a function that trains elastically on tasks of the active Spark session; return its results by rank.
 
@@ -80,28 +93,71 @@ def run_elastic(
         num_proc: Number of ranks to begin with where no range is given; None for the application's parallelism.
         min_num_proc: Smallest number of ranks that may train; None for `num_proc`.
         max_num_proc: Largest number; None for `num_proc`, or the smallest number if that is larger.
-        start_timeout: Seconds in which there must be slots for the smallest number.
-        elastic_timeout: Seconds for which the ranks wait for the smallest number.
+        start_timeout: Seconds in which there must be slots for the smallest number; None for
+            `HOROVOD_SPARK_START_TIMEOUT`, or 600.
+        elastic_timeout: Seconds for which the ranks wait for the smallest number; None for `HOROVOD_ELASTIC_TIMEOUT`,
+            or 600.
+        reset_limit: Number of times that the ranks may meet again; None for any.
         env: Variables of the ranks; see `run`.
+        stdout: Stream for what the ranks write on theirs; see `run`. Lines begin with the number of the task, which a
+            rank keeps.
+        stderr: Likewise.
+        verbose: 0 says nothing; 1 says on standard error how many ranks run, if no number was given.
+        nics: Horovod's; refused, for the ranks take the network that leads to the others.
+        prefix_output_with_timestamp: Whether the time is put before each line of `stdout` and `stderr`.
+        min_np: Horovod's older spelling of `min_num_proc`.
+        max_np: Horovod's older spelling of `max_num_proc`.
 
     Returns:
         The results of the ranks of the last world, by rank.
 
     Raises:
         ConfigError: If arguments, variables or the session do not allow the job; nothing was started.
-        ringtune.run_function.RankFailedError: If the job could not go on.
+        ringtune.run_function.RankFailedError: If the job could not go on, or had no reset left.
     """
+    check_refused("run_elastic", nics=nics)
     call = Call(fn, tuple(args), dict(kwargs or {}), rank_variables(environment(), env or {}))
     Settings.from_environment(call.variables, allreduce_algorithms())  # an error here, not one in the job
     session = active_session()
     host = driver_host(session, "an elastic job's rendezvous cannot be served")
     check_repeats_tasks(session)
-    workers = _range(session, num_proc, min_num_proc, max_num_proc)
+    workers = _range(session, num_proc, _one_of("min", min_num_proc, min_np), _one_of("max", max_num_proc, max_np))
+    if verbose > 0 and (num_proc, min_num_proc, max_num_proc, min_np, max_np) == (None,) * 5:
+        write_line(f"ringtune.spark: {workers.most} ranks, the application's parallelism; num_proc chooses another")
+    limit_s = time_limit_s("start_timeout", start_timeout, START_TIMEOUT_NAME, DEFAULT_START_TIMEOUT_S)
+    patience_s = time_limit_s("elastic_timeout", elastic_timeout, ELASTIC_TIMEOUT_NAME, DEFAULT_ELASTIC_TIMEOUT_S)
+    roster = LimitedRoster(_roster_of(workers), _checked_reset_limit(reset_limit))
     if setting(session, "spark.dynamicAllocation.enabled") != "true":
-        wait_for_slots(session, workers.least, start_timeout)
-    rendezvous = _Rendezvous(host, workers, Patience(meeting_s=elastic_timeout))
-    with rendezvous:
-        return _results(_rows(session, call, rendezvous, workers.most))
+        wait_for_slots(session, workers.least, limit_s)
+    streams = {name: stream for name, stream in (("stdout", stdout), ("stderr", stderr)) if stream is not None}
+    with ExitStack() as stack:
+        if streams:
+            collector = OutputCollector(host, streams, has_time=prefix_output_with_timestamp)
+            call = replace(call, output=stack.enter_context(collector))
+        rendezvous = _Rendezvous(host, roster, Patience(meeting_s=patience_s))
+        stack.enter_context(rendezvous)
+        rows = _rows(session, call, rendezvous, workers.most)
+    if roster.is_exhausted:
+        raise RankFailedError(f"the ranks have changed once more than reset_limit={reset_limit} allows")
+    return _results(rows)
+
+
+def _one_of(end: str, given: int | None, older: int | None) -> int | None:
+    """Return a number that has two spellings."""
+    if given is not None and older is not None and given != older:
+        raise ConfigError(f"{end}_num_proc={given} and {end}_np={older} are two spellings of one number; give one")
+    return older if given is None else given
+
+
+def _checked_reset_limit(limit: int | None) -> int | None:
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise ConfigError(f"run_elastic(reset_limit={limit!r}) is not possible; allowed: 0 or more, or None for any")
+    return limit
+
+
+def _roster_of(workers: WorkerRange) -> Roster:
+    is_fixed = workers.least == workers.most
+    return FixedRoster(workers.most) if is_fixed else RangeRoster(workers.least, workers.most, QUIET_S)
 
 
 def _range(session: SparkSession, num: int | None, least: int | None, most: int | None) -> WorkerRange:
@@ -123,10 +179,9 @@ class _Rendezvous:
         address: Address of the server, as `RINGTUNE_RENDEZVOUS` takes it.
     """
 
-    def __init__(self, host: str, workers: WorkerRange, patience: Patience) -> None:
+    def __init__(self, host: str, roster: LimitedRoster, patience: Patience) -> None:
         key = secrets.token_bytes(_KEY_BYTES)
-        is_fixed = workers.least == workers.most
-        roster = FixedRoster(workers.most) if is_fixed else RangeRoster(workers.least, workers.most, QUIET_S)
+        self._roster = roster
         self.job_key = key.hex()
         self._server = RendezvousServer(key, host, roster, patience=patience)
         self.address = self._server.address
@@ -148,6 +203,10 @@ class _Rendezvous:
         while not self._ended.is_set():
             poll.poll(1e3 * min(self._server.next_look_s(), _LONGEST_TURN_S))
             self._server.serve_ready()
+            if self._roster.is_exhausted:
+                for worker in self._server.workers:
+                    self._server.dismiss(worker, "the ranks may not meet again, for no reset is left")
+                self._server.serve_ready()  # those that wait hear of it at once
         self._server.close()
 
 

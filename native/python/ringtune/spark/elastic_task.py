@@ -14,7 +14,7 @@ from ringtune.session import SESSION
 
 from .call import Call
 from .output_copy import copied_output
-from .rank_errors import is_consequence, rank_error
+from .rank_errors import is_consequence, is_dismissal, rank_error
 from .results import parts_of
 from .worker_environment import changed_environment
 
@@ -60,9 +60,9 @@ def _called(call: Call) -> tuple[tuple[int, int, int], list[bytes]]:
         parts = parts_of(call.function(*call.args, **call.kwargs))
         meeting, rank = (SESSION.rendezvous.latest if SESSION.rendezvous is not None else None) or (0, 0)
         size = SESSION.require().size
-    except DismissedError:
-        raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  (it is the user's, whatever it is)
+        if is_dismissal(error):
+            raise DismissedError(str(error)) from None
         if SESSION.rendezvous is not None:
             SESSION.rendezvous.is_unfinished = True
         if is_consequence(error):

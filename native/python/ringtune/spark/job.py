@@ -22,6 +22,7 @@ from .call import Call
 from .driver_host import driver_host
 from .failures import SPARK_ERRORS, failure_of
 from .forwarding import rank_variables
+from .job_arguments import DEFAULT_START_TIMEOUT_S, START_TIMEOUT_NAME, check_refused, time_limit_s
 from .output_collector import OutputCollector
 from .results import joined
 from .slots import check_mode, default_ranks, wait_for_slots
@@ -31,30 +32,23 @@ from .task import SCHEMA, run_rank
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DEFAULT_START_TIMEOUT_S = 600.0  # time in which all ranks must have started: Horovod's default
-START_TIMEOUT_NAME = "HOROVOD_SPARK_START_TIMEOUT"
-_GLOO = "use_gloo"  # Horovod's word for "without MPI", which is the only way here
-_REFUSED = {
-    "use_mpi": "the ranks are started by Spark, not by mpirun",
-    "extra_mpi_args": "the ranks are started by Spark, not by mpirun",
-    "nics": "the ranks take the network that leads to the others",
-    "prefix_output_with_timestamp": "lines come as the ranks write them",
-    "executable": "the ranks run in Spark's Python: set spark.pyspark.python",
-}
 
-
-def run(
+def run(  # noqa: PLR0917  (Horovod's signature)
     fn: Callable[..., Any],
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     num_proc: int | None = None,
     start_timeout: float | None = None,
-    *,
+    use_mpi: bool | None = None,
+    use_gloo: bool | None = None,
+    extra_mpi_args: str | None = None,
     env: Mapping[str, str] | None = None,
     stdout: TextIO | None = None,
     stderr: TextIO | None = None,
     verbose: int = 1,
-    **horovod: Any,
+    nics: Iterable[str] | None = None,
+    prefix_output_with_timestamp: bool = False,  # noqa: FBT002
+    executable: str | None = None,
 ) -> list[Any]:
     """Run a function on ranks that are tasks of the active Spark session, and return what it returned on each.
 
@@ -68,11 +62,16 @@ def run(
         kwargs: Its keyword arguments.
         num_proc: Number of ranks; None for the application's parallelism.
         start_timeout: Seconds in which all ranks must have started; None for `HOROVOD_SPARK_START_TIMEOUT`, or 600.
+        use_mpi: Horovod's; refused, for Spark starts the ranks.
+        use_gloo: Horovod's word for "without MPI", which is the only way here.
+        extra_mpi_args: Horovod's; refused.
         env: Variables of the ranks, on top of the driver's `AUTOTUNE*`, `RINGTUNE_*` and `HOROVOD_*`.
         stdout: Stream for what the ranks write on theirs, while they run; None leaves it to the executors' logs.
         stderr: Likewise.
         verbose: 0 says nothing; 1 says on standard error how many ranks run, if `num_proc` was not given.
-        **horovod: Other arguments of `horovod.spark.run`: `use_gloo=True` is how it always is; others are refused.
+        nics: Horovod's; refused, for the ranks take the network that leads to the others.
+        prefix_output_with_timestamp: Whether the time is put before each line of `stdout` and `stderr`.
+        executable: Horovod's; refused, for the ranks run in Spark's Python.
 
     Returns:
         The results, by rank.
@@ -81,10 +80,11 @@ def run(
         ConfigError: If arguments, variables or the session do not allow the job; nothing was started.
         ringtune.run_function.RankFailedError: If a rank raised, with its traceback, or ended; no rank runs any more.
     """
-    _check_others(horovod)
+    del use_gloo
+    check_refused("run", use_mpi=use_mpi, extra_mpi_args=extra_mpi_args, nics=nics, executable=executable)
     call = Call(fn, tuple(args), dict(kwargs or {}), rank_variables(environment(), env or {}))
     given = {name: stream for name, stream in (("stdout", stdout), ("stderr", stderr)) if stream is not None}
-    return run_call(call, num_proc, start_timeout, given, is_silent=verbose < 1)
+    return run_call(call, num_proc, start_timeout, given, is_silent=verbose < 1, has_time=prefix_output_with_timestamp)
 
 
 def run_call(
@@ -94,6 +94,7 @@ def run_call(
     streams: Mapping[str, TextIO] | None = None,
     *,
     is_silent: bool = False,
+    has_time: bool = False,
 ) -> list[Any]:
     """Run a call on ranks of the active session; see `run`.
 
@@ -103,10 +104,11 @@ def run_call(
         start_timeout: Seconds; see `run`.
         streams: Streams for the ranks' output, by `stdout` and `stderr`.
         is_silent: Whether nothing is said about a number of ranks that was not given.
+        has_time: Whether the time is put before each line of the streams.
     """
     if ranks is not None and ranks < 1:
         raise ConfigError(f"{ranks} ranks are not possible; allowed: at least 1, or None for all that run in parallel")
-    limit_s = _start_limit_s(start_timeout)
+    limit_s = time_limit_s("start_timeout", start_timeout, START_TIMEOUT_NAME, DEFAULT_START_TIMEOUT_S)
     Settings.from_environment(call.variables, allreduce_algorithms())  # an error here, not one in the job
     session = active_session()
     check_mode(session)
@@ -117,7 +119,8 @@ def run_call(
     wait_for_slots(session, ranks, limit_s)
     if not streams:
         return _results(_rows(session, call, ranks, limit_s), ranks)
-    with OutputCollector(driver_host(session, "stdout and stderr cannot be collected"), streams) as target:
+    host = driver_host(session, "stdout and stderr cannot be collected")
+    with OutputCollector(host, streams, has_time=has_time) as target:
         return _results(_rows(session, replace(call, output=target), ranks, limit_s), ranks)
 
 
@@ -141,23 +144,3 @@ def _results(rows: Iterable[Any], ranks: int) -> list[Any]:
     for row in rows:
         parts[row.rank].append(bytes(row.part))
     return [joined(parts[rank]) for rank in range(ranks)]
-
-
-def _start_limit_s(start_timeout: float | None) -> float:
-    text = environment().get(START_TIMEOUT_NAME, DEFAULT_START_TIMEOUT_S) if start_timeout is None else start_timeout
-    origin = START_TIMEOUT_NAME if start_timeout is None else "start_timeout"
-    try:
-        limit_s = float(text)
-    except ValueError:
-        limit_s = 0.0
-    if not limit_s > 0:
-        raise ConfigError(f"{origin}={text!r} is not possible; allowed: a number of seconds over 0")
-    return limit_s
-
-
-def _check_others(horovod: Mapping[str, Any]) -> None:
-    for name, value in horovod.items():
-        if name not in {*_REFUSED, _GLOO}:
-            raise TypeError(f"ringtune.spark.run() got an unexpected keyword argument {name!r}")
-        if value and name != _GLOO:
-            raise ConfigError(f"ringtune.spark.run({name}={value!r}) is not possible: {_REFUSED[name]}")

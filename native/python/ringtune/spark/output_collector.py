@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TextIO
 
 from ringtune.errors import RingtuneError
+from ringtune.launch.rank_output import line_prefix
 from ringtune.rendezvous.acceptor import Acceptor, PendingConnection
 from ringtune.rendezvous.address import Address, bound_address, listen
 from ringtune.rendezvous.channel import Channel, ChannelError, Message
@@ -47,12 +48,13 @@ class OutputTarget:
 class OutputCollector:
     """Context in which a thread collects the ranks' lines. Each begins with its rank, as `[3] `."""
 
-    def __init__(self, host: str, streams: Mapping[str, TextIO]) -> None:
+    def __init__(self, host: str, streams: Mapping[str, TextIO], *, has_time: bool = False) -> None:
         """Listen on one interface.
 
         Args:
             host: Address of the driver's host, as the executors know it.
             streams: The caller's streams, by `stdout` and `stderr`.
+            has_time: Whether each line begins with the time at which it came.
 
         Raises:
             ConfigError: If it cannot listen there.
@@ -61,6 +63,7 @@ class OutputCollector:
         listener = listen(Address("tcp", host))
         self.target = OutputTarget(host, bound_address(listener).port, key, tuple(streams))
         self._streams = dict(streams)
+        self._prefix_of = line_prefix(has_rank=True, has_time=has_time)
         self._rests: dict[tuple[int, str], str] = {}  # unfinished lines, by rank and stream
         self._channels: dict[int, Channel] = {}  # by rank
         self._loop = Loop()
@@ -125,7 +128,7 @@ class OutputCollector:
         if not lines:
             return
         try:
-            stream.write("".join(f"[{rank}] {line}\n" for line in lines))
+            stream.write("".join(f"{self._prefix_of(rank).decode()}{line}\n" for line in lines))
             stream.flush()
         except (OSError, ValueError):  # the caller has closed it, or its disk is full: the job goes on without
             del self._streams[name]

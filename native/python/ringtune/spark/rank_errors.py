@@ -4,7 +4,7 @@
 import re
 import traceback
 
-from ringtune.errors import PeerLostError, RingtuneError
+from ringtune.errors import DismissedError, PeerLostError, RingtuneError
 from ringtune.run_function import RankFailedError
 
 _END = "\n(end of the rank's traceback)"
@@ -34,8 +34,17 @@ def failure_in(text: str) -> RankFailedError | None:
 
 def is_consequence(error: BaseException | None) -> bool:
     """Return whether an error comes from the loss of another rank, whose own error tells more."""
+    return _comes_from(error, PeerLostError)
+
+
+def is_dismissal(error: BaseException) -> bool:
+    """Return whether an error, such as the `SystemExit` of `init()`, says that the job does without this rank."""
+    return _comes_from(error, DismissedError)
+
+
+def _comes_from(error: BaseException | None, kind: type[BaseException]) -> bool:
     while error is not None:
-        if isinstance(error, PeerLostError):
+        if isinstance(error, kind):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -8,6 +8,9 @@ import numpy as np
 
 from ringtune.arrays import Max, Sum, allreduce, rank, size
 
+NEWEST_NAME = "elastic.newest (a new worker calls nothing before its elastic function)"
+"""Name of the first operation of each world: the errors of ranks that wait for each other there show it."""
+
 
 @dataclass(frozen=True)
 class RankWords:
@@ -49,5 +52,5 @@ def newest(version: int) -> tuple[int, int]:
         EngineError: If the world is lost.
     """
     ranks = size()
-    best = int(allreduce(np.array(version * ranks + ranks - 1 - rank(), np.int64), op=Max, name="elastic.newest"))
+    best = int(allreduce(np.array(version * ranks + ranks - 1 - rank(), np.int64), op=Max, name=NEWEST_NAME))
     return best // ranks, ranks - 1 - best % ranks

@@ -141,8 +141,8 @@ class ObjectState(State):
     """State of plain values, which are its attributes: `ObjectState(epoch=0, losses=[])`.
 
     A commit copies the values, so that a list that grew afterwards is restored too. Values are plain data: numbers,
-    texts, containers, paths, enums, dataclasses, arrays and tensors; see `ringtune.plain_classes`. They keep their types.
-    Nothing that arrives from another rank is executed.
+    texts, containers, paths, enums, dataclasses, arrays and tensors, which keep their types; see
+    `ringtune.plain_classes`. Nothing that arrives from another rank is executed.
     """
 
     _handlers: dict[str, StateHandler]

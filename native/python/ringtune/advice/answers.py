@@ -31,9 +31,14 @@ class OwnKey:
     age_s: float
 
 
+def is_default(offer: Recommendation) -> bool:
+    """Tell whether an answer is the default, as services of any version say it."""
+    return "default" in {offer.standing, offer.source}
+
+
 def is_pasted(offer: Recommendation) -> bool:
     """Tell whether an answer's config is shown as settings to paste: a paired test adopted it, whoever answered."""
-    return offer.standing != "default" and offer.evidence.adopted > 0
+    return not is_default(offer) and offer.evidence.adopted > 0
 
 
 def own_answer(own: OwnKey, default: Mapping[str, Any], *, others: int | None = None) -> Recommendation:

@@ -5,6 +5,7 @@ from ringtune.rest_models import Evidence, Recommendation
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
+from .answers import is_default
 from .neighbours import ENGINE_TARGET
 from .rule import counted
 
@@ -14,7 +15,7 @@ DAY_S = 86_400.0
 def evidence_text(offer: Recommendation) -> str:
     """Return what a recommendation rests on, in one line, the target first; a gain only where it is confirmed."""
     evidence = offer.evidence
-    if offer.standing == "default":
+    if is_default(offer):
         return ", ".join(["the default", *_counts(evidence)]) if evidence.trials else "no evidence: the default"
     parts = [f"measured on {offer.target}", offer.source, offer.standing, *_counts(evidence)]
     gain = _gain_text(offer)

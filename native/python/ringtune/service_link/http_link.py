@@ -4,6 +4,7 @@
 from contextlib import closing
 from pathlib import Path
 
+from ringtune.advice.answers import is_default
 from ringtune.advice.wording import evidence_text
 from ringtune.client import ExchangeLimits, Recommendation, ServiceClient
 from ringtune.errors import StoreError
@@ -47,7 +48,7 @@ class HttpLink:
         self._gradient_bytes = tuple(job.gradient_bytes)
         try:
             offer = answer_within(START_LIMIT_S, lambda: self._recommendation(job))
-            start = offer.try_first if offer.standing == "default" else offer.config
+            start = offer.try_first if is_default(offer) else offer.config
             if start is None:
                 url = self._question_client.url
                 self._notices.info(f"the service at {url} knows no config for this job: {offer.reason}")
@@ -130,6 +131,6 @@ class HttpLink:
 
 def _described(offer: Recommendation) -> str:
     """Return what the first config rests on; of one that nobody tested, or whose test is outvoted, only that."""
-    if offer.standing == "default":
+    if is_default(offer):
         return f"a config to try first, not an adopted one; {offer.reason}"
     return evidence_text(offer)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ringtune.advice.answers import is_pasted
+from ringtune.advice.answers import is_default, is_pasted
 from ringtune.client.errors import ServiceReplyError
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
@@ -46,9 +46,9 @@ def checked_config(offer: Recommendation, algorithms: Collection[str]) -> Config
 
 def advice_text(offer: Recommendation, *, is_for_horovod: bool = False) -> str:
     """Return what to do about it first; empty where it can be relied on."""
-    if is_for_horovod and offer.target != "horovod" and offer.standing != "default":
+    if is_for_horovod and offer.target != "horovod" and not is_default(offer):
         return f"Measured on {offer.target}, not on Horovod: a prior, test it before you rely on it."
-    if offer.standing == "default":
+    if is_default(offer):
         return DEFAULT_ADVICE
     return "A prior: AUTOTUNE=1 tests it; without that, test it before you rely on it." if offer.is_prior else ""
 

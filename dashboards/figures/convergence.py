@@ -30,12 +30,12 @@ def convergence_figure(run: RunReview, analysis: Analysis) -> Figure:
     band = _band(run, len(run.tried))
     traces = [*band, *_windows(run, points), _best_so_far(run, analysis, points)]
     about_band = f" The band is where {CI_LEVEL:.0%} of the baseline's windows lie.".replace("%", " %") if band else ""
-    about_drift = f" {words.LEVELLED}" if analysis.drift_removed else ""
     return Figure(
         "convergence",
         "Convergence",
-        f"{words.convergence(run, analysis)}.{about_band}{about_drift} The line is the lowest median so far, "
-        f"lowered by chance and drift, too: the paired test decides. Valid windows: {len(points)} of {len(run.tried)}.",
+        f"{words.convergence(run, analysis)}.{about_band}{words.about_drift(analysis)} The line is the lowest median "
+        "so far, lowered by chance and drift, too: the paired test decides. "
+        f"Valid windows: {len(points)} of {len(run.tried)}.",
         _table(run),
         described(
             traces,

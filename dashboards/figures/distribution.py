@@ -33,7 +33,7 @@ def distribution_figure(run: RunReview, analysis: Analysis) -> Figure | None:
         f"Step times: baseline against {label}",
         f"Each point is the median step time of a window. Median of the baseline's windows {before:.2f} ms, of the "
         f"other's {after:.2f} ms. The paired test compares neighbouring windows, so that drift cancels; the boxes "
-        f"do not, and show no gain.{f' {words.LEVELLED}' if analysis.drift_removed else ''}",
+        f"do not, and show no gain.{words.about_drift(analysis)}",
         FigureTable.of(
             ("config", "windows", "lowest", "lower quartile", "median", "upper quartile", "highest"),
             [(name, *_five_numbers(values)) for name, values in times.items()],

@@ -129,20 +129,22 @@ def noise(run: RunReview, analysis: Analysis) -> str:
         return "Noise: not known; too few windows count"
     window, between = (f"{100 * value:.1f} %" for value in (analysis.noise.window, analysis.noise.between))
     text = f"Noise: windows of one config differ by {window} (one standard deviation), {between} of it between windows"
-    if analysis.gap is None:
-        return text
+    return text if analysis.gap is None else f"{text}; the model {_expected_best(run, analysis, analysis.gap)}"
+
+
+def _expected_best(run: RunReview, analysis: Analysis, gap: SpeedUpInterval) -> str:
+    """Return in words what the model expects of its best config."""
     if analysis.best == analysis.reference:
-        return f"{text}; the model expects no config to be faster than the baseline"
-    if analysis.gap.low <= 0:
-        return f"{text}; the model cannot distinguish the best config from the baseline"
+        return "expects no config to be faster than the baseline"
+    if gap.low <= 0:
+        return "cannot distinguish the best config from the baseline"
     if not run.adopted:
-        return f"{text}; the model expects a config to be faster than the baseline, but no paired test showed it"
+        return "expects a config to be faster than the baseline, but no paired test showed it"
     best = next(trial for trial in analysis.trials if trial.config == analysis.best)
     if best.config == run.chosen:
-        return f"{text}; the model expects no config to be faster than the adopted one"
-    if best.change is None:
-        return f"{text}; the model expects {name_of(best)} to be the fastest: one window, not tested"
-    return f"{text}; the model expects {name_of(best)} to be the fastest, by {interval(best.change)}, not tested"
+        return "expects no config to be faster than the adopted one"
+    measured = "one window" if best.change is None else interval(best.change)
+    return f"expects {name_of(best)} to be the fastest: {measured}, not tested"
 
 
 def drift(analysis: Analysis) -> str:
@@ -153,7 +155,12 @@ def drift(analysis: Analysis) -> str:
     windows, seconds = analysis.drift.windows, analysis.drift.seconds
     change = interval(analysis.drift.change)
     text = f"Drift: the baseline's speed changed by {change} in {seconds:.0f} s, {windows} windows{moved}"
-    return f"{text}. {LEVELLED}" if analysis.drift_removed else text
+    return f"{text}.{about_drift(analysis)}" if analysis.drift_removed else text
+
+
+def about_drift(analysis: Analysis) -> str:
+    """Return a sentence, after a space, on the drift that was removed from step times; empty if none was."""
+    return f" {LEVELLED}" if analysis.drift_removed else ""
 
 
 def expected(run: RunReview, trial: TrialReview) -> str:

@@ -111,9 +111,12 @@ def _segments(windows: Sequence[tuple[int, float]], least_variance: float) -> li
     if rss - best_rss <= limit**2 * max(best_rss / (count - 2), least_variance):
         return constant
     if line_rss < parts_rss:
-        return [s.tilted(line) for s in _segments([(x, y - line.at(x)) for x, y in windows], least_variance)]
-    between = pairwise([0, *parts, count])
-    return [segment for begin, end in between for segment in _segments(windows[begin:end], least_variance)]
+        rest = _segments([(x, y - line.at(x)) for x, y in windows], least_variance)
+        return [segment.tilted(line) for segment in rest]
+    found: list[_Segment] = []
+    for begin, end in pairwise([0, *parts, count]):
+        found += _segments(windows[begin:end], least_variance)
+    return found
 
 
 def _parts(y: Array) -> tuple[list[int], float, int]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, case, delete, false, func, or_, select
+from sqlalchemy import Connection, Integer, Select, bindparam, case, delete, false, func, or_, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from .clock import UnixNow
@@ -22,6 +22,8 @@ DECIDED = ("adopted", "keeping_default")
 UNRECORDED = "unrecorded"
 """Token of a job that is older than the record of jobs."""
 ADOPTED = "adopted"
+MOST = bindparam("most", type_=Integer())
+"""Maximum number of rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,9 @@ def adopted_of(connection: Connection, study_id: str, limit: int) -> Sequence[Ag
 
 def promising_of(connection: Connection, study_id: str, limit: int) -> Sequence[AgedConfig]:
     """Return the configs that a search may begin with, windows alone included, those that were adopted first."""
-    return all_of(connection.execute(PROMISING_OF, {"study_id": study_id, "most": limit}), AgedConfig)
+    adopted = adopted_of(connection, study_id, limit)
+    rest = {"study_id": study_id, "most": limit - len(adopted)}
+    return [*adopted, *(all_of(connection.execute(UNTESTED_OF, rest), AgedConfig) if rest["most"] else ())]
 
 
 def adopters_of(connection: Connection, study_id: str, config_digest: str) -> frozenset[str]:
@@ -93,14 +97,13 @@ def forget_token(connection: Connection, token_id: str) -> None:
     connection.execute(delete(job_facts).where(job_facts.c.job_id.in_(own)))
 
 
-def _configs(*conditions: ColumnElement[bool], adopted_first: bool = False) -> Select[Any]:
+def _configs(*conditions: ColumnElement[bool]) -> Select[Any]:
     own = config_summaries.c
-    order = ((own.adopted > 0).desc(),) if adopted_first else ()
     return (
         select(config_summaries, (UnixNow() - own.newest_unix_s).label("age_s"))
         .where(own.study_id == bindparam("study_id"), own.is_promising.is_(True), *conditions)
-        .order_by(*order, *rank(config_summaries))
-        .limit(bindparam("most"))
+        .order_by(*rank(config_summaries))
+        .limit(MOST)
     )
 
 
@@ -128,7 +131,7 @@ def _said() -> Select[Any]:
         )
         .where(own.study_id == bindparam("study_id"), own.state.in_(DECIDED))
         .order_by(own.heard_unix_s.desc())
-        .limit(bindparam("most"))
+        .limit(MOST)
     )
 
 
@@ -150,12 +153,12 @@ def _tested() -> Select[Any]:
             or_(said.state.is_(None), said.state == "running"),
         )
         .order_by(own.tested_unix_s.desc())
-        .limit(bindparam("most"))
+        .limit(MOST)
     )
 
 
 ADOPTED_OF = _configs(config_summaries.c.adopted > 0)
-PROMISING_OF = _configs(adopted_first=True)
+UNTESTED_OF = _configs(config_summaries.c.adopted < 1)  # "= 0" would have SQLite sort the rows
 ADOPTERS_OF = _adopters()
 SAID = _said()
 TESTED = _tested()

@@ -12,9 +12,11 @@ from ringtune.errors import ConfigError
 from ringtune.service_link import ServiceJob, service_link
 from ringtune.service_link.results import job_uuid
 from ringtune.tuner import RunSettings, SearchSpace, engine_parameters, make_designer
+from ringtune.tuner.logs.records import SuggestionRecord
+from ringtune.tuner.testing import poor_baseline
 from tests.integration.service_link.deliveries import trial_ids
-from tests.integration.service_link.jobs import Notes, connect, run_job, tuned_records
-from tests.integration.service_link.servers import Ledger, closed_port, serving
+from tests.integration.service_link.jobs import SPACE, Notes, connect, run_job, tuned_records
+from tests.integration.service_link.servers import Ledger, closed_port, recommendation_reply, serving
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -101,3 +103,20 @@ def test_a_job_reports_its_first_run_alone(tmp_path: Path) -> None:
 
     assert trial_ids(tuned_records()) == set(ledger.results)
     assert {job_uuid("1" * 32)} == {result["job_id"] for result in ledger.results.values()}
+
+
+def test_a_config_that_nobody_tested_is_tried_first(tmp_path: Path) -> None:
+    """The answer is the default, and the search begins with the seed beside it; without one it begins on its own."""
+    kept = recommendation_reply({}, source="exact") | {"standing": "default", "reason": "jobs keep the default"}
+    seed = SPACE.validate({**poor_baseline(), "cycle_ms": 3.0}).to_json()
+    first = []
+    for offered in ({**kept, "try_first": seed}, kept):
+        ledger, notes = Ledger(), Notes()
+        ledger.recommendation = offered
+        with serving(ledger) as url:
+            job = run_job(connect(url, tmp_path, notes), notes)
+        first.append(next(record for record in job.records if isinstance(record, SuggestionRecord)))
+        assert any("jobs keep the default" in text for text in notes.infos)
+
+    assert ("service", seed) == (first[0].designer, first[0].config)
+    assert "service" != first[1].designer

@@ -29,7 +29,7 @@ ROW_BYTES = 400
 
 @dataclass(frozen=True)
 class Cost:
-    """What is to be stored: rows, their bytes, and jobs that were not known."""
+    """Cost of a write: rows, their bytes, and jobs that were not known."""
 
     rows: int = 0
     size: int = 0

@@ -82,10 +82,7 @@ class Ledger:
         configs = {token_id: self._spaces.legal(study, token_id) for token_id in tokens}
         prepared = [self._tried(study, configs[result.token_id], trial_id, result) for trial_id, result in results]
         submissions = [item for item in prepared if isinstance(item, Submission)]
-        stored = self._writer.store(submissions) if submissions else []
-        if (over := next((outcome for outcome in stored if isinstance(outcome, QuotaExceeded)), None)) is not None:
-            raise over
-        outcomes = iter(stored)
+        outcomes = iter(self._outcomes(submissions))
         return tuple(
             _stored(trial_id, next(outcomes) if isinstance(item, Submission) else item)
             for (trial_id, _), item in zip(results, prepared, strict=True)
@@ -115,6 +112,13 @@ class Ledger:
             OutsideSearchSpace: If a run's search space is not legal.
         """
         return self._logs.take(runs, job_id, token_id)
+
+    def _outcomes(self, submissions: Sequence[Submission]) -> Sequence[Outcome]:
+        """Store submissions; raises QuotaExceeded if that is an outcome, for then all of them may be sent again."""
+        outcomes = self._writer.store(submissions) if submissions else []
+        if (over := next((outcome for outcome in outcomes if isinstance(outcome, QuotaExceeded)), None)) is not None:
+            raise over
+        return outcomes
 
     def _tried(
         self, study: KnownStudy, configs: LegalConfigs, trial_id: str, result: ReportedResult

@@ -40,16 +40,13 @@ class ResultStore:
         known = reports.stored(connection, keys)
         asked = leases.trials_of(connection, keys)
         budgets = Budgets.load(connection, {submission.row.token_id for submission in submissions}, self._policy)
-        mine = [item for item in submissions if item.study_id in there]
-        owners = jobs.claim(connection, _tokens(mine), now, budgets.may_begin)
+        owners = jobs.claim(connection, _tokens(submissions, there), now, budgets.may_begin)
         changes = Changes.load(connection, [submission.row for submission in submissions])
         new: dict[Key, NewReport] = {}
         outcomes: list[Outcome] = []
         for key, submission in zip(keys, submissions, strict=True):
             refusal = _refusal(submission, there, owners, budgets)
-            if refusal is None and key not in known:
-                refusal = budgets.spend(submission.row.token_id, row_cost(submission.row.config))
-            if refusal is not None:
+            if (refusal := refusal or _lack(submission, known.get(key), budgets)) is not None:
                 outcomes.append(refusal)
                 continue
             outcome, row = self._judge(submission, known.get(key), asked.get(key), changes, now)
@@ -107,11 +104,12 @@ def _doubt_beside(baseline: JobSummary | None, row: NewReport, max_speedup: floa
     )
 
 
-def _tokens(submissions: Sequence[Submission]) -> dict[str, str | None]:
-    """Return the token that uses each job of some submissions: the first that names it."""
+def _tokens(submissions: Sequence[Submission], there: Collection[str]) -> dict[str, str | None]:
+    """Return the token that uses each job of the studies that exist: the first that names it."""
     tokens: dict[str, str | None] = {}
     for submission in submissions:
-        tokens.setdefault(submission.job_id, submission.row.token_id)
+        if submission.study_id in there:
+            tokens.setdefault(submission.job_id, submission.row.token_id)
     return tokens
 
 
@@ -124,6 +122,11 @@ def _refusal(
     if submission.job_id not in owners:
         return budgets.no_more_jobs(submission.row.token_id)
     return conflict_of(submission.job_id, submission.row.token_id, owners)
+
+
+def _lack(submission: Submission, known: StoredReport | None, budgets: Budgets) -> QuotaExceeded | None:
+    """Take a new row from its token's budget; return why it does not suffice."""
+    return None if known is not None else budgets.spend(submission.row.token_id, row_cost(submission.row.config))
 
 
 def _again(submission: Submission, known: StoredReport) -> Outcome:

@@ -17,7 +17,7 @@ from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import SaidNamesRow
 
 NAMED = ("model_name", "hardware_name", "machines")
-"""What has a name; the machines' words go with their facts."""
+"""Facts that tokens name, and vote on; the machines' words go with their facts."""
 
 
 def say_names(connection: Connection, study_id: str, token_id: str | None, names: Mapping[str, str | None]) -> None:

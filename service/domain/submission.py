@@ -41,7 +41,7 @@ class Submission:
 
 
 class LegalConfigs:
-    """What a batch is checked against; each config is checked and written once, however many windows it has."""
+    """Legal configs of a batch: each is checked and written once, however many windows were measured under it."""
 
     def __init__(self, target: str, spaces: Sequence[SearchSpace]) -> None:
         """Take configs of a target that are legal in one of some spaces, the likeliest first; without any, any."""

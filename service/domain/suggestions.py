@@ -143,7 +143,6 @@ class Suggestions:
         """
         study = self._cache.get(study_id)
         own = None if space_json is None else study_space(study.key.target, space_json, self._box)
-        names = None if space_json is None else [str(item["name"]) for item in space_json["parameters"]]
         check_id("trial_id", trial_id)
         check_id("job_id", job_id)
         self._check_duration(lease_s)
@@ -155,7 +154,7 @@ class Suggestions:
             claim(connection, job_id, token_id, self._policy)
             if own is not None:
                 say(connection, study_id, token_id, own, self._policy)
-            asked = AskedSpace.of(study, own or space_of(connection, study, token_id), names)
+            asked = AskedSpace.of(study, own or space_of(connection, study, token_id), _names(space_json))
             if (trial := leases.trial(connection, study_id, trial_id)) is not None:
                 _check_may_ask(trial, job_id)
                 if not leases.holds(trial, now):
@@ -266,6 +265,11 @@ def filling_config(space: SearchSpace, seed: int, index: int) -> Config:
         return space.validate(first_numbers(space, FIRST - 1, seed)[index])
     block, place = divmod(index - FIRST, BLOCK)
     return space.at_quantiles(latin_hypercube(BLOCK, len(space.free), seed + block)[place])
+
+
+def _names(space_json: Mapping[str, Any] | None) -> list[str] | None:
+    """Return the names of a space's parameters as the job said them; None without a space."""
+    return None if space_json is None else [str(item["name"]) for item in space_json["parameters"]]
 
 
 def _check_may_ask(trial: TrialRow, job_id: str) -> None:

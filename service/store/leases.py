@@ -66,7 +66,7 @@ def complete(connection: Connection, keys: Sequence[Key]) -> None:
 
 @dataclass(frozen=True)
 class Heir:
-    """Who asks for a config that was given up.
+    """Asker for a config that was given up.
 
     Attributes:
         token_id: The token that asks; None where the service is open.

@@ -99,7 +99,7 @@ def test_an_export_of_any_version_is_taken(client: TestClient, version: str) -> 
 
 @pytest.mark.parametrize("version", RECORDINGS)
 def test_an_ask_is_answered_with_the_knobs_that_the_job_knows(client: TestClient, version: str) -> None:
-    """Whatever version made the study; the result may lack the others, too."""
+    """An ask has no knob that its job does not know, whatever version made the study; nor has the result."""
     study_id, _ = reported(client, next(name for name in RECORDINGS if name != version))
     ids = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(2)]
     ask = {"trial_id": ids[0], "job_id": ids[1], "search_space": RECORDINGS[version]["study"]["search_space"]}

@@ -164,7 +164,7 @@ def test_a_space_beyond_what_is_legal_is_refused(service: Service, field: str, v
 
 
 def test_of_another_target_each_token_says_what_is_legal_for_it(service: Service) -> None:
-    """Whoever comes first with whatever space, another token asks and reports in its own, and in no other.
+    """A token asks and reports in its own space, and in no other, whoever came first with whatever space.
 
     The one that came first is held to its own space, too.
     """

@@ -45,7 +45,7 @@ def test_what_was_delivered_is_not_pending_any_more(spool: Spool) -> None:
 
 
 def test_what_is_held_back_stays_for_a_later_job(spool: Spool) -> None:
-    """It is pending no more here, survives what is delivered around it, and is all that the file keeps."""
+    """A payload that is held back stays in the file alone, whatever is delivered around it, and is not pending."""
     file = spool.open("job")
     for payload in (b"a", b"b", b"c", b"d"):
         file.append(payload)

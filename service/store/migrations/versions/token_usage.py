@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each token has stored lately, so that none fills the disk for all."""
+"""Usage of the service by token, so that none fills the disk for all."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -93,14 +93,11 @@ def run_elastic(  # noqa: PLR0917  (Horovod's signature)
         num_proc: Number of ranks to begin with where no range is given; None for the application's parallelism.
         min_num_proc: Smallest number of ranks that may train; None for `num_proc`.
         max_num_proc: Largest number; None for `num_proc`, or the smallest number if that is larger.
-        start_timeout: Seconds in which there must be slots for the smallest number; None for
-            `HOROVOD_SPARK_START_TIMEOUT`, or 600.
-        elastic_timeout: Seconds for which the ranks wait for the smallest number; None for `HOROVOD_ELASTIC_TIMEOUT`,
-            or 600.
+        start_timeout: Seconds in which there must be slots for the smallest number; see `run`.
+        elastic_timeout: Seconds of the ranks' wait for that number; None for `HOROVOD_ELASTIC_TIMEOUT`, or 600.
         reset_limit: Number of times that the ranks may meet again; None for any.
         env: Variables of the ranks; see `run`.
-        stdout: Stream for what the ranks write on theirs; see `run`. Lines begin with the number of the task, which a
-            rank keeps.
+        stdout: Stream for the ranks' output; lines begin with the number of the task, which a rank keeps.
         stderr: Likewise.
         verbose: 0 says nothing; 1 says on standard error how many ranks run, if no number was given.
         nics: Horovod's; refused, for the ranks take the network that leads to the others.
@@ -108,38 +105,55 @@ def run_elastic(  # noqa: PLR0917  (Horovod's signature)
         min_np: Horovod's older spelling of `min_num_proc`.
         max_np: Horovod's older spelling of `max_num_proc`.
 
-    Returns:
-        The results of the ranks of the last world, by rank.
-
     Raises:
         ConfigError: If arguments, variables or the session do not allow the job; nothing was started.
         ringtune.run_function.RankFailedError: If the job could not go on, or had no reset left.
     """
     check_refused("run_elastic", nics=nics)
     call = Call(fn, tuple(args), dict(kwargs or {}), rank_variables(environment(), env or {}))
-    Settings.from_environment(call.variables, allreduce_algorithms())  # an error here, not one in the job
-    session = active_session()
-    host = driver_host(session, "an elastic job's rendezvous cannot be served")
-    check_repeats_tasks(session)
-    workers = _range(session, num_proc, _one_of("min", min_num_proc, min_np), _one_of("max", max_num_proc, max_np))
-    if verbose > 0 and (num_proc, min_num_proc, max_num_proc, min_np, max_np) == (None,) * 5:
-        write_line(f"ringtune.spark: {workers.most} ranks, the application's parallelism; num_proc chooses another")
-    limit_s = time_limit_s("start_timeout", start_timeout, START_TIMEOUT_NAME, DEFAULT_START_TIMEOUT_S)
-    patience_s = time_limit_s("elastic_timeout", elastic_timeout, ELASTIC_TIMEOUT_NAME, DEFAULT_ELASTIC_TIMEOUT_S)
-    roster = LimitedRoster(_roster_of(workers), _checked_reset_limit(reset_limit))
-    if setting(session, "spark.dynamicAllocation.enabled") != "true":
-        wait_for_slots(session, workers.least, limit_s)
+    numbers = (num_proc, _one_of("min", min_num_proc, min_np), _one_of("max", max_num_proc, max_np))
     streams = {name: stream for name, stream in (("stdout", stdout), ("stderr", stderr)) if stream is not None}
-    with ExitStack() as stack:
-        if streams:
-            collector = OutputCollector(host, streams, has_time=prefix_output_with_timestamp)
-            call = replace(call, output=stack.enter_context(collector))
-        rendezvous = _Rendezvous(host, roster, Patience(meeting_s=patience_s))
-        stack.enter_context(rendezvous)
-        rows = _rows(session, call, rendezvous, workers.most)
-    if roster.is_exhausted:
-        raise RankFailedError(f"the ranks have changed once more than reset_limit={reset_limit} allows")
-    return _results(rows)
+    job = _Job(numbers, start_timeout, elastic_timeout, reset_limit, streams, prefix_output_with_timestamp)
+    return job.run(call, is_silent=verbose < 1)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Arguments of a job, of its caller; `numbers` are those of ranks: to begin with, smallest, largest."""
+
+    numbers: tuple[int | None, int | None, int | None]
+    start_timeout: float | None
+    elastic_timeout: float | None
+    reset_limit: int | None
+    streams: Mapping[str, TextIO]
+    has_time: bool
+
+    def run(self, call: Call, *, is_silent: bool) -> list[Any]:
+        """Run the call; see `run_elastic`."""
+        Settings.from_environment(call.variables, allreduce_algorithms())  # an error here, not one in the job
+        session = active_session()
+        host = driver_host(session, "an elastic job's rendezvous cannot be served")
+        check_repeats_tasks(session)
+        workers = _range(session, *self.numbers)
+        if not is_silent and self.numbers == (None, None, None):
+            write_line(f"ringtune.spark: {workers.most} ranks, the application's parallelism; num_proc chooses another")
+        limit_s = time_limit_s("start_timeout", self.start_timeout, START_TIMEOUT_NAME, DEFAULT_START_TIMEOUT_S)
+        patience_s = time_limit_s(
+            "elastic_timeout", self.elastic_timeout, ELASTIC_TIMEOUT_NAME, DEFAULT_ELASTIC_TIMEOUT_S
+        )
+        roster = LimitedRoster(_roster_of(workers), _checked_reset_limit(self.reset_limit))
+        if setting(session, "spark.dynamicAllocation.enabled") != "true":
+            wait_for_slots(session, workers.least, limit_s)
+        with ExitStack() as stack:
+            if self.streams:
+                collector = OutputCollector(host, self.streams, has_time=self.has_time)
+                call = replace(call, output=stack.enter_context(collector))
+            rendezvous = _Rendezvous(host, roster, Patience(meeting_s=patience_s))
+            stack.enter_context(rendezvous)
+            rows = _rows(session, call, rendezvous, workers.most)
+        if roster.is_exhausted:
+            raise RankFailedError(f"the ranks have changed once more than reset_limit={self.reset_limit} allows")
+        return _results(rows)
 
 
 def _one_of(end: str, given: int | None, older: int | None) -> int | None:

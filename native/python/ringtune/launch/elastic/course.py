@@ -92,14 +92,20 @@ class Course(Ending):
         if self.has_done:
             if not running:
                 self._judge_last_ends()
-        elif not running and self._losses and all(member.ended_itself for member in self._losses):
-            self.fail(*_own_doing(self._losses), now_s)
-        elif self._own_failures.are_enough:
-            reason, code = _own_doing(self._own_failures.members)
-            between = ", with no newer commit in between" if len(self._own_failures) > 1 else ""
-            self.fail(f"{reason}{between}", code, now_s)
+        elif (own_doing := self._own_doing(running)) is not None:
+            self.fail(*own_doing, now_s)
         else:
             self._judge_number(staffed, now_s)
+
+    def _own_doing(self, running: Sequence[CrewMember]) -> tuple[str, int] | None:
+        """Return how the program has failed on all workers, and the code of the first; None while it has not."""
+        if not running and self._losses and all(member.ended_itself for member in self._losses):
+            return _own_doing(self._losses)
+        if not self._own_failures.are_enough:
+            return None
+        reason, code = _own_doing(self._own_failures.members)
+        between = ", with no newer commit in between" if len(self._own_failures) > 1 else ""
+        return f"{reason}{between}", code
 
     def _count_own_failures(self, running: Sequence[CrewMember]) -> None:
         """Count the new losses that are the program's own doing; a newcomer that cannot join a world says nothing."""

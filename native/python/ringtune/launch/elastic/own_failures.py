@@ -48,7 +48,7 @@ class OwnFailures:
             has_survivors: Whether others will tell the place at the next meeting, if the worker has not told it.
         """
         if member.failure or not has_survivors:
-            self._count(member, member.progress, world_size)
+            self._count(member, member.progress if member.failure else None, world_size)
         else:
             self._silent.append((member, world_size))
 
@@ -59,18 +59,14 @@ class OwnFailures:
             places: Places that the survivors have told; empty at a meeting without survivors. Workers that tell none
                 have no state, so that they go on from where they are.
         """
-        known = [place for place in places if place is not None]
-        if places and not known:
-            self._members.clear()
-            self._silent.clear()
-            return
-        if known and self._place is None:
-            self._place = known[0]
-        beyond = [place for place in known if self._place is not None and place.is_beyond(self._place)]
-        if beyond:
-            self._members.clear()
-            self._place = beyond[0]
         silent, self._silent = self._silent, []
+        if places and not any(places):
+            self._members.clear()
+            return
+        for place in filter(None, places):
+            if self._place is None or place.is_beyond(self._place):
+                self._members = [] if self._place is not None else self._members
+                self._place = place
         for member, world_size in silent:
             self._count(member, None, world_size)
 

@@ -121,7 +121,7 @@ class Floored(Warmup):
 
 
 class Foreign:
-    """What sets rates and is none of torch's kind."""
+    """A scheduler that sets rates and is none of torch's kind."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer

@@ -42,8 +42,9 @@ def gradients_of(model: Any, rows: Any, factor: float = 1.0) -> Any:
     return jax.grad(lambda model: ((jnp.tanh(rows @ model["w"] + model["b"]) - factor) ** 2).mean())(model)
 
 
-def stepped(optimizer: Any, model: Any, state: Any, gradients: Any) -> Any:
-    """Return a model and its optimizer's state after a step."""
+def stepped(optimizer: Any, member: Any, gradients: Any) -> Any:
+    """Return a pair of a model and its optimizer's state after a step."""
+    model, state = member
     updates, state = optimizer.update(gradients, state, model)
     return optax.apply_updates(model, updates), state
 
@@ -62,7 +63,7 @@ def ensemble(distribute: Distribute, batches: Any) -> Any:
 
     @jax.jit
     def step(members: Any, rows: Any) -> Any:
-        return [stepped(optimizer, *member, gradients_of(member[0], rows, n)) for n, member in enumerate(members)]
+        return [stepped(optimizer, member, gradients_of(member[0], rows, n)) for n, member in enumerate(members)]
 
     return trained(step, [optimizer] * 5, batches)
 
@@ -76,7 +77,7 @@ def two_optimizers_for_two_models(distribute: Distribute, batches: Any) -> Any:
     def step(members: Any, rows: Any) -> Any:
         pairs = zip(chosen, members, strict=True)
         return [
-            stepped(optimizer, *member, gradients_of(member[0], rows, n)) for n, (optimizer, member) in enumerate(pairs)
+            stepped(optimizer, member, gradients_of(member[0], rows, n)) for n, (optimizer, member) in enumerate(pairs)
         ]
 
     return trained(step, chosen, batches)
@@ -107,11 +108,11 @@ def nested_function(distribute: Distribute, batches: Any) -> Any:
 
     @jax.jit
     def update(member: Any, rows: Any, factor: Any) -> Any:
-        return stepped(optimizer, *member, gradients_of(member[0], rows, factor))
+        return stepped(optimizer, member, gradients_of(member[0], rows, factor))
 
     @jax.jit
     def step(members: Any, rows: Any) -> Any:
-        own = stepped(optimizer, *members[0], gradients_of(members[0][0], rows, 3.0))
+        own = stepped(optimizer, members[0], gradients_of(members[0][0], rows, 3.0))
         return [own, *(update(member, rows, jnp.float32(n)) for n, member in enumerate(members[1:]))]
 
     return trained(step, [optimizer] * 3, batches)
@@ -123,11 +124,11 @@ def partly_traced_again(distribute: Distribute, batches: Any) -> Any:
 
     @jax.jit
     def on_rows(member: Any, rows: Any) -> Any:
-        return stepped(optimizer, *member, gradients_of(member[0], rows))
+        return stepped(optimizer, member, gradients_of(member[0], rows))
 
     @jax.jit
     def on_mean(member: Any, row: Any) -> Any:
-        return stepped(optimizer, *member, gradients_of(member[0], row, 2.0))
+        return stepped(optimizer, member, gradients_of(member[0], row, 2.0))
 
     @jax.jit
     def step(members: Any, rows: Any) -> Any:
@@ -144,7 +145,7 @@ def loops(distribute: Distribute, batches: Any) -> Any:
     optimizer = distribute(optax.sgd(0.3))
 
     def body(members: Any, rows: Any) -> Any:
-        return [stepped(optimizer, *member, gradients_of(member[0], rows)) for member in members], None
+        return [stepped(optimizer, member, gradients_of(member[0], rows)) for member in members], None
 
     @jax.jit
     def epoch(members: Any) -> Any:
@@ -163,7 +164,7 @@ def teacher(distribute: Distribute, batches: Any) -> Any:
     @jax.jit
     def step(members: Any, rows: Any) -> Any:
         (model, state), (average, other) = members
-        model, state = stepped(optimizer, model, state, gradients_of(model, rows, average["b"].mean()))
+        model, state = stepped(optimizer, (model, state), gradients_of(model, rows, average["b"].mean()))
         drift = jax.tree.map(lambda mean, value: 0.1 * (value - mean), average, model)
         drift = drift if is_alone else hvd.grouped_allreduce(drift, name="drift")
         drift = drift if is_alone else hvd.grouped_allreduce(drift, name="drift")
@@ -177,7 +178,7 @@ def outside(distribute: Distribute, batches: Any) -> Any:
     optimizer = distribute(optax.sgd(0.3))
 
     def step(members: Any, rows: Any) -> Any:
-        return [stepped(optimizer, *member, gradients_of(member[0], rows)) for member in members]
+        return [stepped(optimizer, member, gradients_of(member[0], rows)) for member in members]
 
     return trained(step, [optimizer] * 2, batches[:2]), trained(jax.jit(step), [optimizer] * 2, batches[2:])
 
@@ -299,7 +300,7 @@ def train_by_the_page(mesh: Any, optimizer: Any, model: Any) -> None:
     state, alone = optimizer.init(model), model
     for rows, whole in zip(OWN, BATCHES, strict=True):
         found = jax.jit(gradients_of)(model, jax.device_put(rows, parts))
-        model, state = stepped(optimizer, model, state, found)
+        model, state = stepped(optimizer, (model, state), found)
         alone = jax.tree.map(lambda value, slope: value - 0.3 * slope, alone, gradients_of(alone, whole))
     for left, right in zip(jax.tree.leaves(model), jax.tree.leaves(alone), strict=True):
         np.testing.assert_allclose(left, right, atol=5e-5)

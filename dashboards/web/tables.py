@@ -118,7 +118,7 @@ def config_table(configs: Iterable[BestConfig]) -> list[Row]:
     return [
         {
             "confirmed": item.is_confirmed,
-            "prior": item.is_promising and not item.is_confirmed,
+            "prior": item.is_promising and item.evidence.adopted > 0 and not item.is_confirmed,
             **_gain(item),
             "results": item.evidence.trials,
             "jobs": item.evidence.jobs,

@@ -114,7 +114,7 @@ def moved_outside_of_steps(finding: str) -> ConfigError:
         f"{finding}. An update of your own, such as the first step of sharpness-aware minimization, needs "
         "optimizer.synchronize() between backward() and itself. For gradients of this rank alone, on purpose, use "
         "torch.autograd.grad(): what it returns is not combined. Weights that differed before need "
-        "broadcast_parameters()"
+        "broadcast_parameters(); forward passes that write to weights, as of Embedding(max_norm=...), make them differ"
     )
 
 

@@ -125,9 +125,12 @@ def _exact(connection: Connection, here: Sequence[_OwnStudy], query: Recommendat
     if not told:
         return None
     row, advice, now = told[0].row, told[0].advice, now_unix_s(connection)
-    results, _ = studies.counts(connection, [row.study_id]).get(row.study_id, (0, 0))
-    newest = advice.verdicts.newest
-    newest_unix_s = advice.best.newest_unix_s if advice.best else now if newest is None else newest.unix_s
+    newest, results = advice.verdicts.newest, 0
+    newest_unix_s = now if newest is None else newest.unix_s
+    if advice.best is not None:
+        newest_unix_s = advice.best.newest_unix_s
+    else:
+        results, _ = studies.counts(connection, [row.study_id]).get(row.study_id, (0, 0))
     own = OwnKey(key_of(row).to_model(), advice, machine_name(row), results, now - newest_unix_s)
     return own_answer(own, _default_config(query), others=None if query.hardware else len(told) - 1)
 

@@ -20,7 +20,7 @@ class OwnKey:
         key: The key.
         advice: The rule's word on it.
         machine: Name of its machines, for people.
-        results: Results that count, of all its jobs.
+        results: Results that count, of all its jobs; only read where the default is kept.
         age_s: Seconds since the newest result of the adopted config, or since the newest verdict.
     """
 

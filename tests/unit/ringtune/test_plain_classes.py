@@ -176,7 +176,7 @@ def test_what_comes_back_works_as_before() -> None:
 
 def test_a_copy_of_a_container_shares_no_tensor() -> None:
     """Ordered dicts and counters of tensors are copied as deep as plain ones."""
-    state = OrderedDict(weight=torch.ones(2), inner=defaultdict(list, a=[torch.ones(1)]))
+    state: dict[str, Any] = OrderedDict(weight=torch.ones(2), inner=defaultdict(list, a=[torch.ones(1)]))
 
     copied = snapshot(state)
     state["weight"] += 1

@@ -108,18 +108,21 @@ Bytes on_cpu(const Reduction& reduction, const ReductionInputs& inputs, Reductio
 }
 
 // The same bits, but for the sums of two NaN: which one that is, compilers choose.
-bool has_same_numbers(DataType dtype, const Bytes& expected, const Bytes& actual) {
+::testing::AssertionResult have_same_numbers(DataType dtype, const Bytes& expected, const Bytes& actual) {
+  if (expected.size() != actual.size()) return ::testing::AssertionFailure() << "sizes differ";
   return with_element(dtype, [&](auto element) {
     using E = decltype(element);
     using Stored = typename E::Stored;
-    bool is_same = expected.size() == actual.size();
-    for (size_t i = 0; is_same && i < kScaledElements; ++i) {
+    for (size_t i = 0; i < kScaledElements; ++i) {
       const auto a = read_element<Stored>(expected.data(), i);
       const auto b = read_element<Stored>(actual.data(), i);
       const bool are_nan = E::load(a) != E::load(a) && E::load(b) != E::load(b);
-      is_same = are_nan || std::memcmp(&a, &b, sizeof(a)) == 0;
+      if (!are_nan && std::memcmp(&a, &b, sizeof(a)) != 0) {
+        return ::testing::AssertionFailure()
+               << "element " << i << ": expected " << +E::load(a) << ", actual " << +E::load(b);
+      }
     }
-    return is_same;
+    return ::testing::AssertionSuccess();
   });
 }
 
@@ -221,7 +224,7 @@ TEST_F(PackArithmeticTest, TwoRanksGetWhatTheReductionOfTheirTensorsGives) {
     const Bytes result = scattered(types, sum, {2, 0.7});
 
     const Bytes expected = on_cpu(reduction, {{}, tensors}, ReductionOutput::kResult);
-    EXPECT_TRUE(has_same_numbers(dtype, expected, result)) << dtype_name(dtype);
+    EXPECT_TRUE(have_same_numbers(dtype, expected, result)) << dtype_name(dtype);
   }
 }
 

@@ -23,7 +23,7 @@ new_venv = { $(PYTHON) -c 'import ensurepip' 2>/dev/null && $(PYTHON) -m venv $(
   { $(PYTHON) -m venv --without-pip $(1) && $(PYTHON) -m pip --python $(1)/bin/python install -qq pip; }; } && $(call install_locked,$(1),pip)
 # (targets): make files under the lock of this clone, so that a second make waits instead of building beside the first.
 locked = mkdir -p build && { flock --nonblock build/.lock true || echo "another make sets up this clone: waiting for it"; } && \
-  flock --close build/.lock $(MAKE) --no-print-directory $(1)
+  flock --close build/.lock $(MAKE) --no-print-directory --silent $(1)
 AUDIT := .venv-audit
 
 # Oldest glibc on which the wheels run, and their architectures.

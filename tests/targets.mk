@@ -80,7 +80,7 @@ test-all: ## run everything, Debian packages and platforms included, minutes by 
 	$(call part,wide,--jobs 2 test-wide test-beside-wide); \
 	$(call part,platforms,test-platforms); \
 	$(call part,wheel,test-wheel); \
-	$(BIN)/python tests/summary.py $(RESULTS) --parts native alone ranks wide mpi-mpich mpi-openmpi tensorflow platforms wheel \
+	$(PYTHON) tests/summary.py $(RESULTS) --parts native alone ranks wide mpi-mpich mpi-openmpi tensorflow platforms wheel \
 	  --failed "$${failed[@]}"
 
 environments:

@@ -62,4 +62,4 @@ chroot "$root" chown -R newcomer:newcomer "/$home"
 
 mapfile -t passed < <(env | grep -E '^(CI|PIP_[A-Z_]*|[a-zA-Z]*_(proxy|PROXY)|SSL_CERT_[A-Z]*|REQUESTS_CA_BUNDLE)=' || true)
 env --ignore-environment PATH=/usr/local/bin:/usr/bin:/bin HOME="/$home" LANG=C.UTF-8 TERM="${TERM:-dumb}" "${passed[@]}" \
-  chroot --userspec=newcomer "$root" bash -c "cd '/$clone' && $command"
+  "$(command -v chroot)" --userspec=newcomer "$root" bash -c "cd '/$clone' && $command"

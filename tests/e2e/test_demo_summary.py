@@ -140,7 +140,7 @@ def test_an_unfinished_run_is_said_to_be_unfinished(tmp_path: Path) -> None:
 
 
 def test_runs_that_did_not_end_are_named_with_what_to_do(tmp_path: Path) -> None:
-    """How many did not end, which, and in how long."""
+    """The sentence names their number, their titles and the budget."""
     ended = outcome(tmp_path, [RUN, *ending("keeping default", adopted=False)], "one that ended")
     cut = outcome(tmp_path, [RUN, sample(BASELINE, 25.0)], "one that was cut")
 

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ringtune import _engine
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 
 from .mpi_plugin import installed_plugin, library_name
@@ -79,12 +78,16 @@ class MpiRuntime:
             self._let_mpi4py_abort()
 
     def _finalize_after_success(self) -> None:
+        """Have the engine's library finalise MPI once the exit code is known; at once where that is not possible."""
+        engine = sys.modules.get("ringtune._engine")  # no import: tuners without an engine use this module
         try:
             function = ctypes.CDLL(self.mpi.__file__).MPI_Finalize
         except (OSError, AttributeError):  # an mpi4py that hides its MPI
+            function = None
+        if engine is None or function is None:
             self.mpi.Finalize()
-            return
-        _engine.call_after_success(ctypes.cast(function, ctypes.c_void_p).value or 0)
+        else:
+            engine.call_after_success(ctypes.cast(function, ctypes.c_void_p).value)
 
     def _let_mpi4py_abort(self) -> None:
         """Have mpi4py abort the job where it would finalise MPI: as `python -m mpi4py` does after an error."""

@@ -232,7 +232,7 @@ def readers_of_values(distribute: Distribute, batches: Any) -> Any:
 
 
 def second_derivatives(distribute: Distribute, batches: Any) -> Any:
-    """What cannot be combined is refused."""
+    """Objectives whose second derivatives an optimizer takes are refused."""
     if distribute is hvd.distributed:
         with pytest.raises(hvd.ConfigError, match="cannot combine obj_fn"):
             distribute(optax.sgd(0.1)).update(batches[0], None, obj_fn=jnp.sum)

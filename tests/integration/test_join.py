@@ -151,11 +151,11 @@ NONSENSE: tuple[dict[str, Any], ...] = (
     {"worker_id": "w" * 100_000},
     {"worker_id": None},
 )
-"""What a worker with the job key may say of itself when its memory is damaged, or its version is another."""
+"""Descriptions of itself that a worker with the job key may send when its memory is damaged, or its version is another."""
 
 
 def test_a_worker_that_talks_nonsense_ends_alone() -> None:
-    """Whatever a worker with the key says, the others meet, and their meetings have numbers as before."""
+    """The others meet, whatever a worker with the key says, and their meetings have numbers as before."""
     with served(FixedRoster(2)) as server, ExitStack() as stack:
         for described in NONSENSE:
             with pytest.raises(ChannelError):

@@ -114,7 +114,7 @@ def test_every_text_of_a_reply_is_printable() -> None:
 
 
 def test_escape_sequences_of_a_reply_are_escaped() -> None:
-    """They are in no field that a person, a terminal or a shell gets to see."""
+    """No field has them that a person, a terminal or a shell gets to see."""
     default = {"trials": 0, "jobs": 0}
     data = {
         "config": {},

@@ -37,7 +37,7 @@ def test_a_link_in_a_shared_folder_is_not_followed(tmp_path: Path, shared: Path,
 
 
 def test_a_file_is_replaced_as_a_whole(shared: Path) -> None:
-    """It keeps its permissions; who has the old file open goes on reading that."""
+    """The file keeps its permissions; who has the old file open goes on reading that."""
     file = shared / "report.html"
     file.write_bytes(b"old")
     file.chmod(0o600)
@@ -61,7 +61,7 @@ def test_a_link_of_ones_own_stays(tmp_path: Path) -> None:
 
 
 def test_a_pipe_gets_the_content(tmp_path: Path) -> None:
-    """As `/dev/stdout` does, and a pipe's name."""
+    """Names such as `/dev/stdout` lead to one."""
     reader, writer = os.pipe()
 
     write_output_file(Path(f"/proc/self/fd/{writer}"), b"new")

@@ -73,7 +73,7 @@ def test_a_command_is_shown_without_the_folders_of_its_files(folder: str) -> Non
 
 
 def test_lines_on_stderr_are_printable(capfd: pytest.CaptureFixture[str]) -> None:
-    """Whoever writes a line need not know what is in it."""
+    """Writers of a line need not know what is in it."""
     write_line("ringtune: host a\x1b[2J\nringtune: error: forged")
 
     assert "ringtune: host a\\x1b[2J\n  ringtune: error: forged\n" == capfd.readouterr().err

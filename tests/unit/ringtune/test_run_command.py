@@ -30,7 +30,7 @@ def test_files_and_an_address_that_ranks_could_not_use_are_refused(name: str, va
 
 @pytest.mark.parametrize("name", ["train.py", "table.csv"])
 def test_a_log_never_takes_the_place_of_another_file(tmp_path: Path, name: str) -> None:
-    """It is refused before a rank starts, with advice that fits; nothing is written to it."""
+    """The name is refused before a rank starts, with advice that fits; nothing is written to it."""
     (tmp_path / name).write_text("import torch\n", encoding="utf-8")
     settings = Settings.from_environment({"AUTOTUNE": "1", "AUTOTUNE_LOG": str(tmp_path / name)})
 

@@ -62,14 +62,14 @@ def test_one_slow_run_does_not_decide_the_length_of_the_next(monkeypatch: pytest
 
 
 def test_a_short_script_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It came to its own end: no plan makes it longer."""
+    """A script that came to its own end is made longer by no plan."""
     made = compared(monkeypatch, PlannedRuns([0.01], script_steps=30))
 
     assert [10, 10, *[30] * 8] == [one.steps for one in made]
 
 
 def test_steps_that_were_asked_for_hold() -> None:
-    """Whatever they take; without them the slower arm decides, and there are ten at least."""
+    """Their time does not matter; without them the slower arm decides, and there are ten at least."""
     pair = (run("ddp", 100, 1.0), run("ringtune", 100, 2.0))
 
     assert 200 == planned_steps(REQUEST, [pair])

@@ -43,7 +43,7 @@ def test_the_error_of_the_last_traceback_is_found(text: str, error: str, is_join
 
 
 def test_without_a_traceback_the_last_message_is_taken_for_the_error() -> None:
-    """As after `sys.exit("no data")`; but not where results stand in the same stream."""
+    """A rank may end by `sys.exit("no data")`; a stream that has results as well tells nothing."""
     assert "no data at /x" == said("starting\nno data at /x\n")
     assert "" == said("step 3, loss 0.1\n", is_joined=True)
 

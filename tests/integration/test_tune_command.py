@@ -237,7 +237,7 @@ def test_a_score_of_the_users_own(tmp_path: Path) -> None:
     finished = tune_script(tmp_path, script, "--score-regex", r"speed (\d+) img/s", "--higher-is-better")
 
     assert 0 == finished.code, finished.text
-    assert "baseline: the defaults, 20 ms" in finished.stdout
+    assert "baseline: the defaults, score 50" in finished.stdout
     assert "chosen: fusion_bytes" in finished.stdout
 
 

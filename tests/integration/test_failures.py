@@ -33,7 +33,7 @@ def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
 
 
 def test_a_rank_that_is_busy_elsewhere_is_one_warning(tmp_path: Path) -> None:
-    """The warning names the rank, a tensor of the user's and the number of them, and nothing that the optimizer itself sends."""
+    """The warning names the rank, a tensor of the user's and their number; nothing that the optimizer itself sends."""
     go, said = tmp_path / "go", tmp_path / "out" / "rank.0" / "stderr"
     command = ringtune("run", "-np", "2", "--output-filename", str(tmp_path / "out"))
     with started([*command, *program("busy_elsewhere", str(go))], {"RINGTUNE_STALL_WARN_S": "0.5"}) as job:

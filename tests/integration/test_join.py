@@ -151,7 +151,7 @@ NONSENSE: tuple[dict[str, Any], ...] = (
     {"worker_id": "w" * 100_000},
     {"worker_id": None},
 )
-"""Descriptions of itself that a worker with the job key may send when its memory is damaged, or its version is another."""
+"""Descriptions of itself that a worker with the key may send: its memory is damaged, or its version is another."""
 
 
 def test_a_worker_that_talks_nonsense_ends_alone() -> None:

@@ -16,7 +16,7 @@ from ringtune.printable import shown
 MAX_CHARACTERS = 1 << 20
 MAX_VALUES = 10_000  # keys, values, lists and mappings, those that aliases stand for included; 64 knobs have some 3,000
 MAX_DEPTH = 16  # levels of lists and mappings; a knob file has 6
-MAX_VALUE_CHARACTERS = 3000  # limit of one word; as a number in hex it has fewer digits than the 4,300 that Python prints
+MAX_VALUE_CHARACTERS = 3000  # limit of one word; a number of so many digits in hex is one that Python prints
 MAX_FAULT_CHARACTERS = 400  # limit of the parser's complaint in a message
 
 

@@ -18,7 +18,7 @@ from typing import IO
 
 EVERY_S = 10.0  # seconds between two lines of progress where there is no terminal
 TERMINAL_EVERY_S = 0.5  # seconds between two looks of the rewritten line
-SHOWN_LINES = 40  # of the output of a step that failed
+SHOWN_LINES = 40  # lines of a failed step's output that are shown
 COLUMNS = 100
 
 NINJA = re.compile(r"^\s*\[(\d+)/(\d+)\]")
@@ -67,8 +67,10 @@ def run(label: str, log: Path, command: list[str]) -> int:
     ) as process:
         reader = threading.Thread(target=_read, args=(process.stdout, log, progress, tail))
         reader.start()
-        while reader.join(every_s) or reader.is_alive():
+        reader.join(every_s)
+        while reader.is_alive():
             _show(f"{label}: {progress}, {time.monotonic() - start_s:.0f} s", is_last=not sys.stdout.isatty())
+            reader.join(every_s)
         code = process.wait()
     _show(f"{label}: {'done' if code == 0 else 'failed'} after {time.monotonic() - start_s:.0f} s", is_last=True)
     if code != 0:

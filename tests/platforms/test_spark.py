@@ -257,7 +257,7 @@ def test_impossible_arguments_are_refused(arguments: dict[str, object], message:
 def test_an_unknown_argument_is_a_type_error() -> None:
     """Nobody is left to believe that it acts."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'nproc'"):
-        ringtune.spark.run(functions.see, nproc=2)
+        ringtune.spark.run(functions.see, nproc=2)  # type: ignore[call-arg]
 
 
 @pytest.mark.usefixtures("session")

@@ -95,7 +95,7 @@ class ContinuousTuning:
             rest: Waits the given number of seconds, or until the job ends.
             on_decision: Called with each decision once it is in force, before the watch over it begins.
             is_over: Whether the job is over; see `TuningRun`.
-            end_reason: Why tuning was ended before the job; see `TuningRun`.
+            end_reason: Reason for an end before the job's; see `TuningRun`.
             clock: Monotonic clock, seconds.
             turn: The job's turn, which has come before `run`; None waits for nobody.
         """

@@ -64,7 +64,7 @@ class TuningRun:
             clock: Monotonic clock, seconds.
             account: Exploration cost of earlier searches of the job; None for the first.
             is_over: Whether the job is over, polled while the designer works; at all other times the target raises.
-            end_reason: Why tuning was ended although the job goes on, asked once the target is closed; empty if the job
+            end_reason: Reason for an end while the job goes on, asked for once the target is closed; empty if the job
                 is over.
         """
         self._target = target

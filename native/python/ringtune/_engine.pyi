@@ -55,7 +55,7 @@ def tell_exit_code(fd: int, words: Sequence[bytes]) -> None:
     """Hand a socket over, on which the end of this process sends the word of its exit code, unless that is empty."""
 
 def call_after_success(address: int) -> None:
-    """Call a C function without arguments at the end of this process, if its exit code is 0; a forked child does not."""
+    """Call a C function without arguments at this process's end if its exit code is 0; a forked child does not."""
 
 class Window:
     """Consecutive steps measured under one config.
@@ -393,11 +393,7 @@ class CollectiveLayer:
     """Stopwatch of this rank's collectives."""
 
     def allocate_registered(self, size_bytes: int) -> npt.NDArray[np.uint8]:
-        """Return memory that all ranks reach where it is; all ranks must ask for the same sizes in the same order.
-
-        Raises:
-            ConfigError: If there is none.
-        """
+        """Return memory that all ranks reach; all ask for the same sizes in one order; `ConfigError` without any."""
 
     def allreduce(self, data_ptr: int, elements: int, dtype: int, calls: int) -> None:
         """Sum in place over all ranks, `calls` times, by `auto`; `CollectiveTimeout` if one stops for `timeout_s`."""

@@ -91,9 +91,7 @@ def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
         _say(f"{path}: run {log.run_id[:40]!r} has lost its first line and cannot be reported", is_fault=True)
         return False
     if not log.run.key.get("layout"):
-        _say(
-            f"{path}: run {log.run_id[:40]!r} tuned a command; the service keeps runs of engines only", is_fault=True
-        )
+        _say(f"{path}: run {log.run_id[:40]!r} tuned a command; the service keeps runs of engines only", is_fault=True)
         return False
     samples = [sample for sample in log.samples if sample.phase != Phase.WATCH]
     records = [record for record in (log.run, *samples, log.adoption, log.result, log.end) if record is not None]

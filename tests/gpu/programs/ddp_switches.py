@@ -21,7 +21,9 @@ from torch.nn.parallel import DistributedDataParallel
 from ringtune.ddp import autotune
 from ringtune.ddp.buckets import BucketSizes
 from ringtune.ddp.model import DdpModel
+from ringtune.ddp.reduced_parameters import ReducedParameters
 from ringtune.ddp.reducers import bucket_sizes
+from ringtune.ddp.static_graph import StaticGraph
 from ringtune.ddp.steps import StepsOfModel
 from ringtune.model_tuning.control import ControlGroup
 from ringtune.model_tuning.exchange import Exchange
@@ -165,7 +167,7 @@ def captured(device: torch.device) -> dict[str, Any]:
     before = is_captured(device)
     with torch.cuda.graph(graph):
         seen.append(is_captured(device))
-        StepsOfModel(follower).before_forward(model)
+        StepsOfModel(follower, StaticGraph(ReducedParameters.of(model))).before_forward(model)
     return {"is_captured": [before, *seen, is_captured(device)], "is_over": follower.is_over, "warnings": warnings}
 
 

@@ -163,7 +163,9 @@ def test_a_name_finds_the_model_that_most_tokens_call_so(service: Service, datab
     assert (["d" * 64, "e" * 64], 6) == ([row.model for row in found], number)
     assert "e" * 64 == elsewhere[0].model
     query = RecommendationQuery(hardware=KEY.hardware, world_size=2, local_size=2, model_name="net")
-    assert service.recommendations.find(query).reason.startswith("6 models")
+    reason = service.recommendations.find(query).reason
+    assert reason is not None
+    assert reason.startswith("6 models")
 
 
 def test_the_jobs_of_a_study_are_listed_page_by_page(service: Service, database: Database) -> None:

@@ -98,8 +98,9 @@ def test_windows_do_not_oppose_paired_tests(service: Service) -> None:
     for token_id in (HONEST, SECOND):
         adopt(service, study, token_id, BETTER, 0.1)
     for number in range(3):
-        job_id, baseline = new_id(), {"phase": Phase.BASELINE}
-        told = (result(job_id, **baseline), result(job_id, BETTER, 250.0), result(job_id, **baseline))
+        job_id = new_id()
+        baseline = result(job_id, phase=Phase.BASELINE)
+        told = (baseline, result(job_id, BETTER, 250.0), baseline)
         for item in told:
             tell(service, study.study_id, new_id(), replace(item, token_id=f"{ATTACKER[:-1]}{number}"))
 

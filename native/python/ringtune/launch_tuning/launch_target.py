@@ -149,7 +149,7 @@ class LaunchTarget(BaseTarget):
 
     @property
     def end_reason(self) -> str:
-        """Why the run cannot go on, in a sentence without a full stop; empty if the user has ended it."""
+        """Reason why the run cannot go on, a sentence without a full stop; empty if the user has ended it."""
         return "" if self.error is None else str(self.error).splitlines()[0].removesuffix(".")
 
     def close(self) -> None:

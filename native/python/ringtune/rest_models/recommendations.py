@@ -119,8 +119,8 @@ class Recommendation(Reply):
     try_first: Annotated[
         Config | None,
         Field(
-            description="Config that a search may measure first, where the answer is the default: windows or an outvoted "
-            "test were faster. It is no setting to paste."
+            description="Config that a search may measure first, where the answer is the default: windows or an "
+            "outvoted test were faster. It is no setting to paste."
         ),
     ] = None
     key: Annotated[StudyKey | None, Field(description="The study behind it; null without one.")] = None

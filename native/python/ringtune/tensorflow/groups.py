@@ -8,11 +8,13 @@ from typing import Any
 
 from ringtune.errors import ConfigError, WrongTypeError
 
-Groups = int | Sequence[Sequence[Any]] | None
+Groups = int | Iterable[Iterable[Any]] | None
 """A number of groups of consecutive variables, or lists of variables; None for no groups."""
+ReadGroups = int | Sequence[Sequence[Any]] | None
+"""As `Groups`, read once, so that every step can read them."""
 
 
-def checked_groups(num_groups: int, groups: int | Iterable[Iterable[Any]] | None) -> Groups:
+def checked_groups(num_groups: int, groups: Groups) -> ReadGroups:
     """Return the groups that Horovod's two arguments ask for.
 
     Args:

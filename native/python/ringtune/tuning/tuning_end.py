@@ -8,7 +8,7 @@ class TuningEnd(threading.Event):
     """Event that is set when there is nothing more to tune.
 
     Attributes:
-        reason: Why tuning was ended while the job goes on, a sentence without a full stop; empty at the job's own end.
+        reason: Reason for an end while the job goes on, a sentence without a full stop; empty at the job's own end.
     """
 
     def __init__(self) -> None:

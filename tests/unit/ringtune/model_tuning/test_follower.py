@@ -22,7 +22,7 @@ class Ranks:
     """The ranks' control group: rounds come out as rank 0 posts them, changed by `change`.
 
     Attributes:
-        change: What the other ranks make of a round.
+        change: Change that the other ranks make of a round.
         failing: Whether another rank cannot change its settings.
     """
 

@@ -99,7 +99,7 @@ def test_a_claim_beyond_the_limit_is_left_out() -> None:
 
 
 def test_windows_say_nothing_of_a_config_that_was_tested() -> None:
-    """They count where nobody tested it; a paired test is opposed by paired tests alone."""
+    """Windows count where nobody tested it; a paired test is opposed by paired tests alone."""
     tested = votes_of([stand("adopted", 0.5), stand("kept", -0.1), stand("slower", -0.2), stand("faster", 0.3)])
     untested = votes_of([stand("faster", 0.3), stand("slower", -0.2), stand("slower", -0.3)])
 

@@ -73,7 +73,7 @@ def test_drift_is_no_effect_of_a_parameter(tmp_path: Path, speed: Speed, seed: i
 
 
 def test_an_effect_smaller_than_the_drift_is_not_known(tmp_path: Path) -> None:
-    """What was removed was estimated; an effect within it may be an error of that estimate."""
+    """The drift that was removed is an estimate; an effect within it may be an error of that estimate."""
     _, analysis = reviewed_run(tmp_path / "x.jsonl", drifting_target(slowly, seed=3))
 
     for item in analysis.sensitivities:

@@ -218,7 +218,7 @@ def test_only_parameters_of_the_job_s_own_space_are_shown(tmp_path: Path) -> Non
 
 
 def test_median_and_expectation_have_one_unit(tmp_path: Path) -> None:
-    """What the designer expected can be compared with what was measured: both are milliseconds."""
+    """The designer's expectation can be compared with the measurement: both are milliseconds."""
     path = tmp_path / "x.jsonl"
     log = open_log(path)
     target = SyntheticTarget(baseline=poor_baseline(), seed=1)
@@ -235,7 +235,7 @@ def test_median_and_expectation_have_one_unit(tmp_path: Path) -> None:
 
 
 def test_the_first_sentence_of_a_verdict_stands_alone(tmp_path: Path) -> None:
-    """What explains it follows below."""
+    """Its explanation follows below."""
     path = tmp_path / "x.jsonl"
     logged(path, SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(closes_after_windows=12), seed=1))
 

@@ -28,7 +28,7 @@ def jitter(seed: int, count: int, std: float = 0.01) -> list[float]:
 
 @pytest.mark.parametrize("std", [0.002, 0.03, 0.2])
 def test_a_steady_machine_is_left_alone(std: float) -> None:
-    """Whatever its noise; one run in a thousand has a drift by chance."""
+    """Noise of any size is no drift; one run in a thousand has one by chance."""
     found = sum(shifts_after(jitter(seed, 4 + seed % 12, std)) is not None for seed in range(500))
 
     assert found <= 2
@@ -81,7 +81,7 @@ def test_several_steps_are_found() -> None:
 
 
 def test_a_single_slow_window_is_an_outlier() -> None:
-    """It may have met a moment's load, and says nothing of the windows beside it."""
+    """A moment's load may have slowed it, and it says nothing of the windows beside it."""
     assert shifts_after([*jitter(3, 5), SLOWER]) is None
     assert shifts_after([*jitter(3, 3), SLOWER, *jitter(4, 3)]) is None
 

@@ -335,25 +335,26 @@ void Coordinator::watch_stalls(int64_t now_ns) {
     const int64_t age_ns = now_ns - entry->first_ns;
     if (age_ns >= limits_.timeout_ns) {
       const std::vector<int> missing = ledger_.missing_ranks(*entry);
-      fail_overdue(missing, describe_wait(ledger_.waiting_like(*entry), missing) + " since " + format_seconds(age_ns));
+      fail_overdue(missing,
+                   describe_wait(ledger_.waiting_like(*entry, now_ns), missing) + " since " + format_seconds(age_ns));
       return;
     }
     if (age_ns >= limits_.stall_warn_ns && !entry->is_warned) {
-      warn_of_stall(*entry, age_ns);
+      warn_of_stall(*entry, now_ns);
     }
   }
 }
 
 // One warning for all that waits for the same ranks, and for what follows while some of that still waits.
-void Coordinator::warn_of_stall(const LedgerEntry& overdue, int64_t age_ns) {
-  const std::vector<LedgerEntry*> alike = ledger_.waiting_like(overdue);
+void Coordinator::warn_of_stall(const LedgerEntry& overdue, int64_t now_ns) {
+  const std::vector<LedgerEntry*> alike = ledger_.waiting_like(overdue, now_ns);
   const bool is_known = std::ranges::any_of(alike, &LedgerEntry::is_warned);
   for (LedgerEntry* entry : alike) {
     entry->is_warned = true;
   }
   if (!is_known) {
     log_.write(LogLevel::kWarning, describe_wait(alike, ledger_.missing_ranks(overdue)) + " since " +
-                                       format_seconds(age_ns) +
+                                       format_seconds(now_ns - overdue.first_ns) +
                                        "; the job ends at RINGTUNE_TIMEOUT_S = " + format_seconds(limits_.timeout_ns));
   }
 }

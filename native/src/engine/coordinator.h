@@ -79,7 +79,7 @@ class Coordinator final : public Leader {
   bool publish();
 
   void watch_stalls(int64_t now_ns);
-  void warn_of_stall(const LedgerEntry& overdue, int64_t age_ns);
+  void warn_of_stall(const LedgerEntry& overdue, int64_t now_ns);
   void fail_overdue(const std::vector<int>& missing, const std::string& what);
   void watch_departures();
   void fail_if_departed(const std::vector<int>& missing, const std::string& what);

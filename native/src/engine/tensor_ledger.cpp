@@ -214,11 +214,12 @@ std::vector<int> TensorLedger::missing_ranks(const LedgerEntry& entry) const {
   return missing;
 }
 
-std::vector<LedgerEntry*> TensorLedger::waiting_like(const LedgerEntry& entry) const {
+std::vector<LedgerEntry*> TensorLedger::waiting_like(const LedgerEntry& entry, int64_t now_ns) const {
   const std::vector<int> missing = missing_ranks(entry);
   const auto is_like = [&](const LedgerEntry* other) {
     const bool has_same_group = !missing.empty() || other->signature().group == entry.signature().group;
-    return has_same_group && missing_ranks(*other) == missing;
+    const bool has_waited = 2 * (now_ns - other->first_ns) >= now_ns - entry.first_ns;
+    return has_same_group && has_waited && missing_ranks(*other) == missing;
   };
   std::vector<LedgerEntry*> alike;
   std::ranges::copy_if(waiting_, std::back_inserter(alike), is_like);

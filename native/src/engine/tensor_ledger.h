@@ -80,8 +80,8 @@ class TensorLedger {
   // The ranks that an entry waits for: joined ones are not waited for.
   std::vector<int> missing_ranks(const LedgerEntry& entry) const;
   // Those that wait for the same ranks as a waiting entry, or, where no rank is missing, for the rest of the same
-  // group; itself included, in the order in which they were begun.
-  std::vector<LedgerEntry*> waiting_like(const LedgerEntry& entry) const;
+  // group, and have waited for at least half as long; itself included, in the order in which they were begun.
+  std::vector<LedgerEntry*> waiting_like(const LedgerEntry& entry, int64_t now_ns) const;
 
  private:
   struct Group {

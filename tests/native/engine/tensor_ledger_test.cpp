@@ -74,14 +74,17 @@ TEST_F(TensorLedgerTest, AnIdIsRefusedWhileItIsPendingAndWhereItMeansNothing) {
   EXPECT_FALSE(add_cached(0, newer));
 }
 
-TEST_F(TensorLedgerTest, TensorsThatWaitForTheSameRanksAreAlike) {
+TEST_F(TensorLedgerTest, TensorsThatWaitAsLongForTheSameRanksAreAlike) {
   ASSERT_TRUE(add(0, "a", shaped(1)));
   ASSERT_TRUE(add(2, "b", shaped(2)));
   ASSERT_TRUE(add(0, "c", shaped(3)));
   ASSERT_TRUE(add(2, "a", shaped(1)));
   ASSERT_TRUE(add(2, "c", shaped(3)));
+  for (const int rank : {0, 2}) {
+    ASSERT_TRUE(ledger_.add(rank, {"begun a moment ago", shaped(4), kNotInArena}, kNow + 9));
+  }
 
-  const std::vector<LedgerEntry*> alike = ledger_.waiting_like(*ledger_.waiting().front());
+  const std::vector<LedgerEntry*> alike = ledger_.waiting_like(*ledger_.waiting().front(), kNow + 10);
 
   ASSERT_EQ(2u, alike.size());
   EXPECT_EQ("a", alike[0]->name);

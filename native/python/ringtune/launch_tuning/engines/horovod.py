@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horovod 0.28 (and what reads its variables): fusion, cycle, response cache, hierarchy.
 
-Its own autotuner would change the same values while a trial is measured, so a trial turns that off.
+Its own autotuner would change the same values while a trial is measured, so a trial turns that off. Horovod then
+leaves both hierarchies off (`BackgroundThreadLoop` in horovod/common/operations.cc): "on" is their one other value.
 """
 
 from collections.abc import Mapping
@@ -31,8 +32,8 @@ HOROVOD = Engine(
         size_knob("fusion_bytes", MIB // 16, 512 * MIB, MIB // 16, ("HOROVOD_FUSION_THRESHOLD",)),
         Knob(_CYCLE, ("HOROVOD_CYCLE_TIME",)),
         size_knob("cache_capacity", 16, 16384, 1, ("HOROVOD_CACHE_CAPACITY",)),
-        choice_knob("hierarchical_allreduce", {"on": "1", "off": "0"}, ("HOROVOD_HIERARCHICAL_ALLREDUCE",)),
-        choice_knob("hierarchical_allgather", {"on": "1", "off": "0"}, ("HOROVOD_HIERARCHICAL_ALLGATHER",)),
+        choice_knob("hierarchical_allreduce", {"on": "1"}, ("HOROVOD_HIERARCHICAL_ALLREDUCE",)),
+        choice_knob("hierarchical_allgather", {"on": "1"}, ("HOROVOD_HIERARCHICAL_ALLGATHER",)),
     ),
     winner_files=_winner_files,
     is_for_gpus=True,

@@ -5,6 +5,10 @@ Algorithms and protocols go by the table of our tuner plugin alone, never by `NC
 there is used without NCCL's own conditions (links and GPUs that keep 128 bytes together), and can corrupt data. The
 plugin chooses only among the cells that NCCL itself offers for a call. It needs NCCL 2.24 or newer.
 
+NCCL opens sockets for data by helper threads alone, and starts none of these by itself except on AWS and GCP
+(`ncclNetSocketGetNsockNthread` in src/transport/net_socket.cc, 2.23 to 2.30). Sockets per thread therefore need a
+number of threads.
+
 The baseline sets nothing: it runs without the plugin, for a loaded tuner switches parts of NCCL off. NCCL has no way
 to say "as you see fit" for a variable that is set, so "default" sets nothing either.
 """
@@ -27,11 +31,14 @@ ALGORITHMS = {
     "allgather": ("ring", "nvls", "pat"),
 }
 PROTOCOLS = ("ll", "ll128", "simple")
+SIMPLE_ALONE = ("nvls", "nvls_tree", "pat")
+"""Algorithms with one protocol, `simple` (`ncclTopoTuneModel` in NCCL's src/graph/tuning.cc, 2.24 to 2.30)."""
 CONF_NAME = "nccl.conf"
 TABLE_NAME = "nccl-tuner.table"
 TRIAL_TABLE = "trial-tuner.table"
 _CTA_NAMES = ("NCCL_MIN_CTAS", "NCCL_MAX_CTAS")
 _OLDER_CTA_NAMES = ("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS")
+_SOCKET_THREADS = "NCCL_SOCKET_NTHREADS"
 _PLUGIN_NAMES = (PLUGIN_VARIABLE, TABLE_VARIABLE)
 
 
@@ -47,6 +54,14 @@ def table_rules(config: Config) -> tuple[Rule, ...]:
 
 def _named(value: Value) -> str | None:
     return None if value == DEFAULT else str(value)
+
+
+def _effective(config: Config) -> Config:
+    """Return a config with the default in place of values that have no effect beside the others."""
+    idle = {f"{prefix}protocol" for prefix in PREFIXES.values() if config[f"{prefix}algorithm"] in SIMPLE_ALONE}
+    if config["socket_threads"] == DEFAULT:
+        idle.add("sockets_per_thread")
+    return Config({name: DEFAULT if name in idle else value for name, value in config.items()})
 
 
 def _plugin_variables(config: Config, table: Path) -> dict[str, str]:
@@ -89,16 +104,18 @@ NCCL = Engine(
         size_knob("channels", 1, MAX_CHANNELS, 1, _CTA_NAMES),
         size_knob("buffer_bytes", 256 * KIB, 32 * KIB * KIB, 64 * KIB, ("NCCL_BUFFSIZE",)),
         choice_knob("threads", {str(count): str(count) for count in (64, 128, 256, 512)}, ("NCCL_NTHREADS",)),
-        size_knob("socket_threads", 1, 8, 1, ("NCCL_SOCKET_NTHREADS",)),
+        size_knob("socket_threads", 1, 8, 1, (_SOCKET_THREADS,)),
         size_knob("sockets_per_thread", 1, 8, 1, ("NCCL_NSOCKS_PERTHREAD",)),
     ),
     winner_files=_winner_files,
     is_for_gpus=True,
     environment_of=_environment,
     trial_files=_trial_files,
+    effective=_effective,
     owned={
         **{f"{prefix}algorithm": ("NCCL_ALGO", *_PLUGIN_NAMES) for prefix in PREFIXES.values()},
         **{f"{prefix}protocol": ("NCCL_PROTO", *_PLUGIN_NAMES) for prefix in PREFIXES.values()},
         "channels": _OLDER_CTA_NAMES,
+        "sockets_per_thread": (_SOCKET_THREADS,),
     },
 )

@@ -18,7 +18,7 @@ from ringtune.tuner import SpaceError
 
 OUT = Path("/out")
 ZERO = "zero_optimization"
-OF_STAGES_1_2 = {"reduce_bucket_size", "allgather_bucket_size", "overlap_comm", "round_robin_gradients"}
+OF_STAGES_1_2 = {"reduce_bucket_size", "overlap_comm", "round_robin_gradients"}
 OF_STAGE_3 = {
     "reduce_bucket_size",
     "overlap_comm",

@@ -26,7 +26,6 @@ from ringtune.tuner import (
     Window,
     WindowSpec,
     default_config,
-    earlier_studies,
     find_unfinished,
     make_designer,
     open_log,
@@ -195,18 +194,15 @@ def test_a_machine_that_slept_ends_in_a_decision() -> None:
 class Journey:
     """One job's tuning log, through kills and restarts."""
 
-    def __init__(self, path: Path, **key: object) -> None:
-        """Keep the log there; `key` is what differs in the study's key."""
+    def __init__(self, path: Path) -> None:
+        """Keep the log there."""
         self.path = path
-        self.key = KEY | key
 
-    def go_on(self, fixed: dict[str, object] | None = None) -> tuple[Outcome, tuple[Trial, ...]]:
+    def go_on(self) -> tuple[Outcome, tuple[Trial, ...]]:
         """Start the job; return what became of it, and the trials that it took over."""
-        baseline = poor_baseline().replace(fixed or {})  # type: ignore[arg-type]
-        space = search_space(fixed or {}, baseline)  # type: ignore[arg-type]
-        prior = find_unfinished(self.path, self.key, space.to_json(), 0)
+        prior = find_unfinished(self.path, KEY, search_space({}, poor_baseline()).to_json(), 0)
         settings = RunSettings(
-            key=self.key,
+            key=KEY,
             max_samples=4,
             warmup_steps=10,
             steps_per_sample=10,
@@ -214,7 +210,7 @@ class Journey:
             prior_trials=prior,
         )
         log = open_log(self.path)
-        outcome = tune(SyntheticTarget(baseline=baseline, space=space, seed=7), settings=settings, log=log)
+        outcome = tune(SyntheticTarget(baseline=poor_baseline(), seed=7), settings=settings, log=log)
         log.close()
         return outcome, prior
 
@@ -245,50 +241,3 @@ def test_a_run_killed_at_any_moment_is_resumed_without_measuring_a_finished_tria
         assert 4 == len(finished) + len(again) == len({*finished, *again})
         assert outcome.result.is_complete
     assert len(cuts) >= 2 * len(lines) - 2
-
-
-def test_a_space_that_changed_is_searched_anew(tmp_path: Path) -> None:
-    """A knob that the user has fixed since: nothing is taken over, nothing illegal applied, and both runs are kept."""
-    journey = Journey(tmp_path / "log.jsonl")
-    journey.go_on()
-    lines = journey.path.read_bytes().splitlines(keepends=True)
-    journey.path.write_bytes(b"".join(lines[:-2]))
-
-    outcome, prior = journey.go_on(fixed={"cycle_ms": 5.0})
-
-    assert () == prior
-    assert {5.0} == {config["cycle_ms"] for config in outcome.target.applied}
-    assert [4, 4] == [len(run) for run in journey.searched()]
-    assert 1 == len(earlier_studies(read_log(journey.path).runs[:1], KEY, search_space({}, poor_baseline()), 0))
-    narrow = search_space({"cycle_ms": 5.0}, poor_baseline().replace({"cycle_ms": 5.0}))
-    assert () == earlier_studies(read_log(journey.path).runs[:1], KEY, narrow, 0)
-
-
-def test_a_log_of_another_surface_version_is_worth_nothing(tmp_path: Path) -> None:
-    """Its trials are neither resumed nor a prior: the engine has changed under them."""
-    Journey(tmp_path / "log.jsonl").go_on()
-    lines = (tmp_path / "log.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "log.jsonl").write_bytes(b"".join(lines[:-2]))
-    newer = Journey(tmp_path / "log.jsonl", surface_version=2)
-
-    studies = earlier_studies(read_log(newer.path).runs, newer.key, search_space({}, poor_baseline()), 0)
-    outcome, prior = newer.go_on()
-
-    assert () == prior
-    assert () == studies
-    assert outcome.result.is_complete
-    assert [4, 4] == [len(run) for run in newer.searched()]
-
-
-def test_a_suggestion_without_its_sample_is_no_finished_trial(tmp_path: Path) -> None:
-    """Killed while it measured a config: that config alone may be tried again."""
-    journey = Journey(tmp_path / "log.jsonl")
-    journey.go_on()
-    lines = journey.path.read_bytes().splitlines(keepends=True)
-    second = [number for number, line in enumerate(lines) if b'"type":"suggestion"' in line][1]
-    journey.path.write_bytes(b"".join(lines[: second + 1]))
-
-    _, prior = journey.go_on()
-
-    assert 1 == len(prior)
-    assert [1, 3] == [len(run) for run in journey.searched()]

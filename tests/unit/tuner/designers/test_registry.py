@@ -28,16 +28,6 @@ def test_the_default_is_registered() -> None:
     assert DEFAULT_DESIGNER in designer_names()
 
 
-def test_importing_the_tuner_does_not_import_what_only_designers_need() -> None:
-    """A job that does not tune must not pay seconds for libraries it does not use."""
-    script = "import sys, ringtune.tuner; print(*(name in sys.modules for name in ('sklearn', 'skopt', 'scipy')))"
-
-    environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
-
-    assert "False False False" == done.stdout.strip()
-
-
 def test_a_loaded_designer_imports_nothing_more_when_it_works() -> None:
     """Every import of a designer happens before training begins."""
     script = """

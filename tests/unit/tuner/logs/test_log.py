@@ -33,30 +33,6 @@ def test_a_record_is_one_line(tmp_path: Path) -> None:
     assert lines[0].startswith('{"type":"result","t_s":1.0,')
 
 
-def test_an_existing_file_is_appended_to(tmp_path: Path) -> None:
-    """A second run keeps the first."""
-    path = tmp_path / "tuning.jsonl"
-    for run_id in ("a", "b"):
-        log = open_log(path)
-        log.write(result(run_id))
-        log.close()
-
-    assert ["a", "b"] == [run.run_id for run in read_log(path).runs]
-
-
-def test_a_torn_tail_is_closed_first(tmp_path: Path) -> None:
-    """A half-written line of a killed run does not swallow the next run's first record."""
-    path = tmp_path / "tuning.jsonl"
-    path.write_text('{"type":"resu')
-
-    log = open_log(path)
-    log.write(result("b"))
-
-    contents = read_log(path)
-    assert [1] == [bad.number for bad in contents.bad_lines]
-    assert ["b"] == [run.run_id for run in contents.runs]
-
-
 @pytest.mark.parametrize("name", ["missing/tuning.jsonl", "", "missing/tuning.csv"])
 def test_a_path_that_cannot_be_written_raises_at_once(tmp_path: Path, name: str) -> None:
     """A folder that is not there, or a folder as file: the caller can refuse before training."""

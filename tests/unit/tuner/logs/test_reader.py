@@ -133,15 +133,10 @@ def test_a_finished_run_is_not_resumed(tmp_path: Path) -> None:
     assert () == find_unfinished(path, KEY, SPACE, 0)
 
 
-@pytest.mark.parametrize("path", [None, "/dev/zero"])
+@pytest.mark.parametrize("path", [None, "/dev/zero", "/nowhere/none.jsonl"])
 def test_what_is_no_file_has_no_unfinished_run(path: str | None) -> None:
-    """No log, and a device that would be read for ever."""
+    """No log, a device that would be read for ever, and the file of a job's first run."""
     assert () == find_unfinished(path, KEY, SPACE, 0)
-
-
-def test_a_missing_file_has_nothing_to_resume(tmp_path: Path) -> None:
-    """The first run of a job."""
-    assert () == find_unfinished(tmp_path / "none.jsonl", KEY, SPACE, 0)
 
 
 def test_a_missing_file_cannot_be_read(tmp_path: Path) -> None:

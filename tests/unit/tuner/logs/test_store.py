@@ -123,17 +123,6 @@ def test_unfinished_runs_do_not_push_finished_ones_out(store: StudyStore, monkey
     assert 2 < len(runs) < 100
 
 
-def test_a_torn_line_costs_its_own_run_alone(store: StudyStore) -> None:
-    """An earlier writer was killed in the middle of a line, or something else wrote there."""
-    store.keep(kept_run("a").finished_run())
-    with store.path.open("ab") as file:
-        file.write(b'{"type":"run","t_s":0.0,"run')
-
-    store.keep(kept_run("b").finished_run())
-
-    assert [run.run_id for run in store.runs()] == ["a", "b"]
-
-
 def test_a_child_that_was_forked_meanwhile_does_not_keep_the_lock(
     store: StudyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

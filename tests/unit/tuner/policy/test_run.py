@@ -25,7 +25,7 @@ from ringtune.tuner import (
     search_space,
 )
 from ringtune.tuner.designers.random import RandomDesigner
-from ringtune.tuner.logs.records import EndRecord, Record, SampleRecord, SuggestionRecord
+from ringtune.tuner.logs.records import EndRecord, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.recording import Outcome, RecordingLog, RecordingObserver, tune
 
@@ -125,34 +125,6 @@ def test_a_broken_target_ends_the_run_on_the_baseline() -> None:
     assert default_config() == target.applied[-1]
 
 
-def test_nothing_to_tune_is_said_without_measuring() -> None:
-    """When every parameter is fixed no step is spent."""
-    space = search_space(dict(default_config()), default_config())
-    target = SyntheticTarget(space=space)
-
-    outcome = tune(target)
-
-    assert "keeping default: nothing to tune, every parameter is fixed" == outcome.result.verdict
-    assert 0 == outcome.result.steps
-
-
-class FullDisk(RecordingLog):
-    """A log whose disk is full."""
-
-    def write(self, record: Record) -> None:
-        """Fail."""
-        raise OSError(28, "No space left on device")
-
-
-def test_a_full_disk_costs_one_warning() -> None:
-    """Tuning goes on to its end without a log."""
-    outcome = tune(SyntheticTarget(baseline=poor_baseline()), log=FullDisk())
-
-    assert outcome.result.adopted
-    assert 1 == len(outcome.observer.warnings)
-    assert "No space left on device" in outcome.observer.warnings[0]
-
-
 def test_an_observer_that_raises_costs_one_warning() -> None:
     """A failing observer cannot stop the tuning."""
 
@@ -197,18 +169,6 @@ def test_cost_and_payback_are_reported() -> None:
     assert result.cost_s > 0
     gain_s = 0.022 * (1 - 1 / (1 + result.speedup))
     assert pytest.approx(result.cost_s / gain_s, rel=0.2) == result.payback_steps
-
-
-def test_a_run_is_reproducible_from_its_seed() -> None:
-    """Equal seeds and equal measurements give equal suggestions and an equal result."""
-
-    def suggested(outcome: Outcome) -> list[object]:
-        return [record.config for record in outcome.records if isinstance(record, SuggestionRecord)]
-
-    first, second = (tune(SyntheticTarget(seed=9)) for _ in range(2))
-
-    assert suggested(first) == suggested(second)
-    assert first.result == second.result
 
 
 def test_an_unfinished_run_is_resumed_from_its_log(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from ringtune.tuner import RunSettings, VoidReason
+from ringtune.tuner import RunSettings
 from ringtune.tuner.review import analyse, review_log, so_far, to_json
 from ringtune.tuner.review.summary import UNFINISHED
 from ringtune.tuner.statistics.paired_test import LEAST_PAIRS
@@ -78,22 +78,6 @@ def test_a_killed_run_is_called_unfinished(tmp_path: Path) -> None:
 
     assert (UNFINISHED, False, None) == (run.verdict, run.is_complete, run.chosen)
     assert run.tried
-
-
-def test_several_runs_keep_their_order_and_bad_lines_their_numbers(tmp_path: Path) -> None:
-    """A file may hold many runs, and a torn line between them."""
-    path = tmp_path / "x.jsonl"
-    logged(path, "a")
-    with path.open("a") as stream:
-        stream.write('{"type":"sam')
-    torn = len(path.read_text().splitlines())
-    logged(path, "b", disturbed(Disturbances(void={VoidReason.PAUSE: 0.2})))
-
-    review = review_log(path)
-
-    assert ["a", "b"] == [run.run_id for run in review.runs]
-    assert [torn] == [bad.number for bad in review.bad_lines]
-    assert any(sample.reason == "pause" for sample in review.runs[1].tried)
 
 
 def test_the_review_is_plain_json(tmp_path: Path) -> None:

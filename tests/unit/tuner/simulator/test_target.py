@@ -222,15 +222,6 @@ def test_a_tuning_run_survives_everything_at_once() -> None:
     assert [] == observer.warnings
 
 
-def test_a_job_that_ends_early_ends_the_tuning() -> None:
-    """Quietly, as unfinished."""
-    result, observer = run(SimulatedTarget(JOB, Cluster(), closes_after_steps=200))
-
-    assert not result.is_complete
-    assert result.verdict.startswith("unfinished")
-    assert [] == observer.warnings
-
-
 @pytest.mark.parametrize("max_seconds", [15.0, 60.0])
 def test_a_simulated_job_decides_within_its_seconds(max_seconds: float) -> None:
     """Steps, settling and pauses go by on its clock; the poor default is found out in time."""

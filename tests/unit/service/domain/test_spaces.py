@@ -90,12 +90,3 @@ def test_a_config_is_written_as_its_parameters_write_it() -> None:
     for wrong in ({"cycle_ms": float("inf")}, {"cycle_ms": True}, {"more": 1}, {"response_cache": 1}):
         with pytest.raises(OutsideSearchSpace, match=next(iter(wrong))):
             legal_config(BOX, {**DEFAULT, **wrong})
-
-
-def test_a_whole_number_beside_the_searchs_steps_is_taken() -> None:
-    """Jobs may fix any whole number of the range, and a fraction of a byte is none."""
-    beside = {**DEFAULT, "fusion_bytes": 65_537}
-
-    assert 65_537 == legal_config(BOX, beside)["fusion_bytes"]
-    with pytest.raises(OutsideSearchSpace, match="fusion_bytes=65537.5 is not allowed"):
-        legal_config(BOX, {**beside, "fusion_bytes": 65_537.5})

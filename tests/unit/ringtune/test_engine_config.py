@@ -80,13 +80,6 @@ def test_a_whole_number_beside_the_steps_is_legal_for_other_engines(target: str)
         assert beside == find_engine(target).legal(Config({parameter.name: beside}))[parameter.name]
 
 
-def test_auto_is_zero_where_the_engine_has_a_number() -> None:
-    """A name stays a name."""
-    config = engine_config(default_config())
-
-    assert (0, "auto") == (config.chunk_bytes, config.allreduce_algorithm)
-
-
 def test_the_engine_wants_every_knob_and_no_other() -> None:
     """A misspelt or missing knob is an error of the caller."""
     defaults = {knob.name: knob.default for knob in _engine.KNOBS}

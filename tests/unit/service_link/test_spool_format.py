@@ -28,19 +28,6 @@ def test_what_could_not_be_read_again_is_not_framed(payload: bytes) -> None:
         frame(payload)
 
 
-def test_a_tail_torn_at_any_byte_costs_the_torn_record_alone() -> None:
-    """Every byte of the last three records: all earlier ones are kept, and the next one is readable."""
-    whole = [frame(payload) for payload in RECORDS]
-    data, first = b"".join(whole), len(b"".join(whole[:-3]))
-    for end in range(first, len(data)):
-        torn = data[:end]
-        kept = [payload for number, payload in enumerate(RECORDS) if len(b"".join(whole[: number + 1])) - 1 <= end]
-        mended = torn if torn.endswith(b"\n") else torn + b"\n"
-
-        assert kept == payloads(torn), end
-        assert [*kept, NEXT] == payloads(mended + frame(NEXT)), end
-
-
 def flipped(seed: int) -> Iterator[tuple[bytes, list[bytes]]]:
     """Yield files with one bit flipped, and the records that were not hit; without end."""
     rng = random.Random(seed)

@@ -3,9 +3,6 @@
 
 import json
 import random
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import pytest
 
 from ringtune.algorithm_tables.store import TableFileError, TableStore, read_table
 from ringtune.algorithm_tables.table import AlgorithmTable, CallTime, TableKey, TableRow, describe
+from tests.unit.full_disk import no_room_beyond
 
 KEY = TableKey("0.1", "direct to 16 KiB, then ring in chunks of 1 MiB", "ab" * 32, 2, (2,), "shm", None)
 TABLE = AlgorithmTable(
@@ -28,17 +26,6 @@ TABLE = AlgorithmTable(
 def store(tmp_path: Path) -> TableStore:
     """A store whose folder is not there yet."""
     return TableStore(tmp_path / "cache" / "tables")
-
-
-@contextmanager
-def no_room_in_files() -> Iterator[None]:
-    """Let no file grow, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_what_was_kept_is_found(store: TableStore) -> None:
@@ -157,19 +144,11 @@ def test_a_table_for_something_else_is_not_used(store: TableStore) -> None:
         store.load(other)
 
 
-def test_a_folder_in_place_of_the_file_cannot_be_read(store: TableStore) -> None:
-    """A file that cannot be read gives the reason."""
-    store.path(KEY).mkdir(parents=True)
-
-    with pytest.raises(TableFileError, match="cannot be read"):
-        store.load(KEY)
-
-
 def test_a_full_disk_keeps_the_old_table_and_leaves_nothing(store: TableStore) -> None:
     """The file is replaced as a whole or not at all."""
     path = store.save(KEY, TABLE)
 
-    with no_room_in_files(), pytest.raises(OSError):  # noqa: PT011  (which one depends on the system)
+    with no_room_beyond(0), pytest.raises(OSError):  # noqa: PT011  (which one depends on the system)
         store.save(KEY, replace(TABLE, measured_s=1.0))
 
     assert TABLE == store.load(KEY)
@@ -242,13 +221,3 @@ def test_flipped_bits_give_a_table_or_an_error_that_shows_nothing(store: TableSt
         shown = str(error)
 
     assert shown.isprintable()
-
-
-def test_a_device_is_no_table(store: TableStore) -> None:
-    """/dev/zero has no end, and is read as far as a table can go."""
-    path = store.save(KEY, TABLE)
-    path.unlink()
-    path.symlink_to("/dev/zero")
-
-    with pytest.raises(TableFileError, match=path.name):
-        store.load(KEY)

@@ -59,14 +59,6 @@ def test_a_torn_header_begins_anew(tmp_path: Path) -> None:
     assert [FIRST, SECOND] == SurfaceJournal(tmp_path / "j", HEADER).windows
 
 
-def test_another_recording_is_refused(tmp_path: Path) -> None:
-    """The refusal names the field that differs."""
-    begun(tmp_path / "j")
-
-    with pytest.raises(ConfigError, match="is of another recording, for its workload differ"):
-        SurfaceJournal(tmp_path / "j", {**HEADER, "workload": "v"})
-
-
 @pytest.mark.parametrize(
     "contents",
     [
@@ -89,12 +81,12 @@ def test_a_file_that_is_no_journal_is_refused_as_it_is(tmp_path: Path, contents:
 
 
 def test_another_recording_stays_as_it_is(tmp_path: Path) -> None:
-    """The torn line of another recording stays, until that recording goes on."""
+    """The refusal names the field that differs; the torn line stays until that recording goes on."""
     begun(tmp_path / "j")
     whole = (tmp_path / "j").read_bytes()
     (tmp_path / "j").write_bytes(whole[:-3])
 
-    with pytest.raises(ConfigError, match="is of another recording"):
+    with pytest.raises(ConfigError, match="is of another recording, for its workload differ"):
         SurfaceJournal(tmp_path / "j", {**HEADER, "workload": "v"})
 
     assert whole[:-3] == (tmp_path / "j").read_bytes()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables that the ranks get."""
 
-from ringtune.launch.environment import HostPlace, forwarded, rank_environment
+from ringtune.launch.environment import forwarded
 from ringtune.launch.rank_streams import RankStreams
 
 ENVIRON = {
@@ -37,13 +37,3 @@ def test_a_terminals_name_goes_where_ranks_have_one() -> None:
     told = [forwarded(environ, RankStreams(err_is_terminal=is_terminal)) for is_terminal in (True, False)]
 
     assert [environ, {}] == told
-
-
-def test_a_rank_has_its_number_and_a_share_of_the_cores() -> None:
-    """Ranks differ in their number; the user's number of threads holds; the key is in no environment."""
-    chosen = rank_environment({**ENVIRON, "RINGTUNE_WORLD_SIZE": "4"}, 3, (2, 3), HostPlace(1, [2, 2]))
-    shared = rank_environment({"RINGTUNE_WORLD_SIZE": "10000"}, 0, range(10_000), HostPlace(0, [10_000]))
-
-    assert ("3", "4") == (chosen["RINGTUNE_RANK"], chosen["OMP_NUM_THREADS"])
-    assert "RINGTUNE_JOB_KEY" not in chosen
-    assert "1" == shared["OMP_NUM_THREADS"]

@@ -27,27 +27,6 @@ def test_a_knob_that_is_given_is_fixed(given: dict[str, object], knob: str, expe
     assert {knob: expected} == settings.fixed
 
 
-def test_the_tuners_options_reach_the_tuner() -> None:
-    """Each value ends where the tuner reads it."""
-    given = {
-        "autotune": True,
-        "autotune_log_file": "tune.csv",
-        "autotune_warmup_samples": "5",
-        "autotune_steps_per_sample": "20",
-        "autotune_bayes_opt_max_samples": "40",
-    }
-
-    settings = Settings.from_environment(read_choices(given).environment({}))
-
-    assert (True, "tune.csv", 100, 20) == (
-        settings.autotune,
-        settings.autotune_log,
-        settings.warmup_steps,
-        settings.steps_per_sample,
-    )
-    assert 40 == settings.limits.max_samples
-
-
 def test_diagnosis_reaches_the_engine() -> None:
     """Timeline, stall watch, log level and transport."""
     given = {

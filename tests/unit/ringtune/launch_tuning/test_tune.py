@@ -16,7 +16,7 @@ from ringtune.launch_tuning import TuneRequest, run_tune
     [
         ({"command": ()}, "there is no command"),
         ({"command": ("no-such-program-at-all",)}, "there is no such program"),
-        ({"target": "gloo"}, "--target gloo"),
+        ({"target": "gloo"}, "--target gloo: not known; known are openmpi, mpich, nccl, horovod"),
         ({"max_samples": 0}, "--max-samples 0 is not possible; allowed: 1 to 10000"),
         ({"max_steps": 0}, "--max-steps 0 is not possible; allowed: 1 to 1000000000"),
         ({"max_seconds": float("nan")}, "--max-seconds nan is not possible; allowed: 1 to 604800"),

@@ -147,23 +147,6 @@ def test_a_copy_does_not_change_when_the_tuner_goes_on() -> None:
     assert 1 == facts.state().warnings
 
 
-def test_a_log_that_fails_fails_its_caller_and_hides_nothing() -> None:
-    """The tuner says that its log misses records; the facts have them all the same."""
-
-    class Full(RecordingLog):
-        def write(self, record: Record) -> None:
-            raise OSError("no space left")
-
-    facts = TunerFacts()
-    log = LogSinks([Full(), facts])
-    _, records = tuned(TunerFacts())
-
-    with pytest.raises(OSError, match="no space left"):
-        log.write(next(record for record in records if isinstance(record, SampleRecord)))
-
-    assert 1 == sum(facts.state().windows.values())
-
-
 def test_reading_does_not_wait_for_a_run_and_disturbs_none() -> None:
     """Scrapes beside a run see whole states; the run's outcome is that of a run alone."""
     facts = TunerFacts()

@@ -18,13 +18,6 @@ def there_and_back(folder: Path, value: Any) -> Any:
     return read_data(folder / "data")
 
 
-def test_plain_data_comes_back_as_it_was(tmp_path: Path) -> None:
-    """Types survive, keys that are no texts and floats to the last bit too."""
-    value = {"a": [1, 2.5, None, True], (1, "x"): float("inf"), "empty": [(), {}], 3: 0.1 + 0.2}
-
-    assert value == there_and_back(tmp_path, value)
-
-
 @pytest.mark.parametrize(
     "array",
     [

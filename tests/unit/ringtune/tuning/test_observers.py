@@ -28,17 +28,6 @@ def tuned(observers: Observers) -> Result:
     return TuningRun(target, designer, settings, open_log(None), observers, clock=target.clock).run()
 
 
-def test_each_observer_hears_everything() -> None:
-    """In the same words as alone."""
-    first, second, alone = ClosedObserver(), ClosedObserver(), ClosedObserver()
-
-    tuned(Observers([first, second], unheard))
-    tuned(Observers([alone], unheard))
-
-    assert alone.seen == first.seen == second.seen
-    assert 1 == len(first.results) == len(second.results)
-
-
 def test_an_observer_that_raises_is_dropped_with_one_warning() -> None:
     """The others, before it and after it, hear on; so does the run."""
     failing, before, after = FailingObserver(), ClosedObserver(), ClosedObserver()
@@ -51,15 +40,6 @@ def test_an_observer_that_raises_is_dropped_with_one_warning() -> None:
     assert 1 == len(before.results) == len(after.results)
     assert [] == failing.results
     assert ["FailingObserver failed and hears no more of the tuning run: RuntimeError('out of paper')"] == warnings
-
-
-def test_warnings_reach_all() -> None:
-    """Those of the run, word for word."""
-    first, second = ClosedObserver(), ClosedObserver()
-
-    Observers([first, second], unheard).warned("mind the gap")
-
-    assert ["mind the gap"] == first.warnings == second.warnings
 
 
 def test_all_are_closed_also_those_that_were_dropped() -> None:
@@ -97,5 +77,6 @@ def test_the_timeline_has_samples_verdict_and_warnings() -> None:
 
     assert ("tuner verdict", result.verdict) in events
     assert ("tuner warning", "mind the gap") == events[-1]
+    assert ["mind the gap"] == alone.warnings
     assert len(alone.seen) + 2 == len(events)
     assert {"tuner warmup", "tuner baseline", "tuner search"} <= {name for name, _ in events}

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 import pytest
 
 from ringtune.tuner import VoidReason, Window, WindowSpec
-from ringtune.tuner.cutting import LEAST_STEPS
 from ringtune.tuning.windows import StepEnd, WindowBuilder
 
 BYTES, TENSOR_SET = 4096, 77
@@ -93,17 +92,6 @@ def test_pauses_do_not_count_as_usual_steps() -> None:
     (window,) = windows_of(builder, ends([9000], first=26, start_s=180.6)[1:])
 
     assert VoidReason.PAUSE is window.void_reason
-
-
-def test_slow_steps_cut_the_window_but_one_slow_step_does_not() -> None:
-    """The median of three steps or more decides."""
-    slow, once = opened(steps=50, limit_ms=10.0), opened(steps=9, limit_ms=10.0)
-
-    (cut,) = windows_of(slow, ends([20] * 9))
-    (whole,) = windows_of(once, ends([30] + [1] * 8))
-
-    assert (True, LEAST_STEPS) == (cut.was_cut, len(cut.step_ms))
-    assert (False, 9) == (whole.was_cut, len(whole.step_ms))
 
 
 def test_lost_steps_begin_the_window_again() -> None:

@@ -3,7 +3,7 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ringtune.service.domain.canonical import canonical, digest
 from ringtune.service.domain.values import ComparisonKey, PairedTestResult, ReportedResult
 from ringtune.service.store import Database
 from ringtune.service.store import tables as schema
+from ringtune.service.store.said_names import OPEN
 from ringtune.service.store.summaries import BASELINE
 from ringtune.tuner import CategoryParameter, Config, Phase, SearchSpace, StepTimes
 from tests.unit.dashboards.hostile import hostile_names
@@ -98,11 +99,19 @@ def _write_rows(connection: Connection, names: Sequence[str], of_values: tuple[s
     together = [_row(number, name, model=_model_together(number)) for number, name in enumerate(names)]
     connection.execute(schema.studies.update().values(model_name=names[0], hardware_name=names[0]))
     connection.execute(insert(schema.studies), [*alone, *together])
+    connection.execute(schema.said_names.update().values(model_name=names[0], hardware_name=names[0]))
+    connection.execute(insert(schema.said_names), [_said(row) for row in (*alone, *together)])
     _copy_best(connection, of_values[0], [str(row["study_id"]) for row in (*alone, *together)])
     runs = [_run(of_values[0], number, name) for number, name in enumerate(names[:40])]
     connection.execute(insert(schema.runs), runs)
     connection.execute(schema.reports.update().where(schema.reports.c.number == 1).values(status_reason=names[3]))
     return HostileStudies(of_values, *(tuple(str(row["study_id"]) for row in rows) for rows in (alone, together)))
+
+
+def _said(study: Mapping[str, object]) -> dict[str, object]:
+    """Return the names of a study as said by nobody's token."""
+    names = {column: study[column] for column in ("study_id", "model_name", "hardware_name")}
+    return {**names, "token_id": OPEN, "said_unix_s": study["created_unix_s"]}
 
 
 def _model_alone(number: int) -> str:

@@ -2,6 +2,7 @@
 """The start of a command on another host."""
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -54,14 +55,19 @@ def test_options_that_cannot_be_meant_are_errors(
     assert word in str(error.value)
 
 
-def test_only_ssh_is_asked_what_a_name_means(tmp_path: Path) -> None:
-    """An alias of ssh's configuration has the address that stands there; another shell's host is its own name."""
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh; `make system-packages` installs OpenSSH")
+def test_ssh_is_asked_what_a_name_means(tmp_path: Path) -> None:
+    """An alias of ssh's configuration has the address that stands there."""
     configuration = tmp_path / "config"
     configuration.write_text("Host near\n  HostName 192.0.2.7\n", encoding="utf-8")
     ssh = RemoteShell(("ssh", "-F", str(configuration)), is_ssh=True)
 
     assert "192.0.2.7" == ssh.address_of("ada@near")
     assert "far.invalid" == ssh.address_of("far.invalid")
+
+
+def test_another_shells_host_is_its_own_name() -> None:
+    """No other shell is asked."""
     assert "near" == RemoteShell(("sh",), is_ssh=False).address_of("ada@near")
 
 

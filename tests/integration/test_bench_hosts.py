@@ -15,6 +15,7 @@ import pytest
 
 from ringtune.bench.network import joined_hosts, parse_rate
 from ringtune.errors import RingtuneError
+from tests.integration.forked_services import ringtune_words
 from tests.integration.hosts import needs_hosts
 from tests.integration.jobs import ringtune, run_job
 
@@ -139,7 +140,7 @@ def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> Non
 )
 def test_wrong_hosts_are_refused(options: list[str], message: str) -> None:
     """A wrong host option ends with exit code 2 and one paragraph."""
-    finished = run_job(ringtune("bench", *options))
+    finished = run_job(ringtune_words("bench", *options))
 
     assert 2 == finished.code, finished.text
     assert message in finished.stderr

@@ -113,8 +113,7 @@ def stop_one(folder: Path, transport: str, victim: int, seed: int, timeout_s: fl
     return losses
 
 
-@pytest.mark.parametrize("transport", ["shm", "tcp"])
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize(("victim", "transport"), [(0, "shm"), (2, "tcp")])
 def test_a_stopped_rank_is_an_error_at_the_limit_that_names_it(tmp_path: Path, victim: int, transport: str) -> None:
     """Waiting ends at RINGTUNE_TIMEOUT_S, with room for a busy machine."""
     losses = stop_one(tmp_path / "job", transport, victim, 0, PATIENT_TIMEOUT_S)

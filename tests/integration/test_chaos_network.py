@@ -2,7 +2,8 @@
 """Hosts that vanish: a cable that is pulled, a host that dies behind it, one that comes back without its ranks.
 
 No packet tells of it. Every rank that is left must still raise in time, and name a rank that it cannot reach. The short
-form runs each case twice; the long one as often as it takes to see a 99th percentile.
+form runs three cases twice; the long one runs all, as often as it takes to see a 99th percentile. Ranks that are cut
+off cannot tell whether the others live, and a cut amid an allreduce is one at work: the short form leaves these out.
 """
 
 import json
@@ -161,7 +162,8 @@ def come_back_without_ranks(folder: Path, attempt: int, timeout_s: float) -> lis
 
 
 Case = Callable[[Path, int, float], list[Loss]]
-CASES = (cut_at_work, cut_amid_an_allreduce, cut_while_idle, die_behind_the_cut, come_back_without_ranks)
+SHORT_CASES = (cut_amid_an_allreduce, cut_while_idle, come_back_without_ranks)
+CASES = (*SHORT_CASES, cut_at_work, die_behind_the_cut)
 
 
 def play_often(tmp_path: Path, case: Case, times: int, timeout_s: float) -> list[Loss]:
@@ -169,7 +171,7 @@ def play_often(tmp_path: Path, case: Case, times: int, timeout_s: float) -> list
     return [loss for attempt in range(times) for loss in case(tmp_path / str(attempt), attempt, timeout_s)]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SHORT_CASES)
 def test_ranks_that_cannot_reach_a_host_say_so_in_time(tmp_path: Path, case: Case) -> None:
     """Every rank raises within the limit, with room for a busy machine; the coordinator's host vanishes, the other."""
     timeout_s = NO_TIMEOUT_S if case is come_back_without_ranks else PATIENT_TIMEOUT_S

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ringtune compare` for real: scripts of each kind under both arms, in jobs of their own. No speed is asserted."""
 
+import io
 import json
 import re
 import signal
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from ringtune import cli
+from ringtune.compare.comparison import run_comparison
 from ringtune.compare.launching import ComparisonError, Run, Runs
 from ringtune.compare.meeting import meeting_place
 from ringtune.compare.messages import ARMS, Arm
@@ -114,7 +117,7 @@ def test_a_script_with_horovods_names_trains_alike_in_both_arms(tmp_path: Path, 
 
 
 def test_gradients_of_a_file_are_compared(tmp_path: Path) -> None:
-    """The whole command: pairs in alternating order, JSON, exit code 0, and doctor shows the result."""
+    """The whole command: pairs in alternating order, JSON, exit code 0, and doctor shows the result of steady runs."""
     file = tmp_path / "small.json"
     file.write_text(json.dumps(GRADIENTS), encoding="utf-8")
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "AUTOTUNE": "1"}
@@ -131,9 +134,8 @@ def test_gradients_of_a_file_are_compared(tmp_path: Path) -> None:
     assert (12, ["AUTOTUNE"]) == (written["script"]["gradients"], written["not_in_arms"])
     order = re.findall(r"(rehearsal|pair \d of 2), (DDP|ringtune):", finished.stderr)
     assert ["DDP", "ringtune", "DDP", "ringtune", "ringtune", "DDP"] == [arm for _, arm in order], finished.stderr
-    assert f"gradients of small.json  ringtune / DDP {written['ratio']:.2f} (90% interval" in re.sub(
-        " {2,}", "  ", shown.stdout
-    )
+    result = f"gradients of small.json  ringtune / DDP {written['ratio']:.2f} (90% interval"
+    assert written["is_steady"] == (result in re.sub(" {2,}", "  ", shown.stdout)), shown.text
 
 
 def test_ranks_on_several_hosts_are_compared(tmp_path: Path, run_arm: RunArm) -> None:
@@ -178,17 +180,19 @@ def test_a_script_of_too_few_steps_is_told_so(run_arm: RunArm) -> None:
     assert "trained to the end" in str(refused.value)
 
 
+def test_one_step_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single step after the warm-up says nothing; no pair is begun."""
+    program = RankProgram.parse((str(PROGRAMS / "compared_ddp.py"),))
+    request = CompareRequest(RANKS, program, warmup_steps=WARMUP_STEPS)
+    monkeypatch.setattr(Runs, "run", lambda _runs, arm, _steps, _progress: Run(arm, 1, 1.0, did_script_end=True))
+
+    with pytest.raises(ComparisonError, match="makes one step after 2 of warm-up"):
+        run_comparison(request, {}, meeting_place(None, RANKS, {}), Console(file=io.StringIO()))
+
+
 def compared(*words: str) -> list[str]:
     """Return the command line that compares a script."""
     return ringtune("compare", "-np", "2", "--pairs", "2", "--warmup-steps", "2", *words)
-
-
-def test_one_step_is_too_few(tmp_path: Path) -> None:
-    """A single step after the warm-up says nothing; exit code 1."""
-    finished = run_job(compared(*program("compared_ddp", str(tmp_path), "3", "plain")))
-
-    assert 1 == finished.code, finished.text
-    assert "makes one step after 2 of warm-up" in finished.stderr
 
 
 def test_the_error_of_the_rank_that_failed_first_is_shown(tmp_path: Path) -> None:
@@ -206,38 +210,32 @@ def test_the_error_of_the_rank_that_failed_first_is_shown(tmp_path: Path) -> Non
 
     finished = run_job(compared(*program("compared_ddp")[:1], str(script), "--lr", "1", "--pairs=4"))
 
-    assert 1 == finished.code, finished.text
+    assert (1, "") == (finished.code, finished.stdout), finished.text
+    assert "the script failed under DDP (exit code 1)" in finished.stderr
     assert "--pairs=4 stands behind the script and went to that; put it before the script if" in finished.stderr
     assert "The last lines of rank 1, the first to fail:" in finished.stderr
     assert "ValueError: my bug" in finished.stderr
     assert "complaint of the other rank" not in finished.stderr
 
 
-def test_an_arm_that_dies_is_named(tmp_path: Path) -> None:
-    """The one in which it died, with the exit code and the last lines; exit code 1, and nothing is left."""
-    finished = run_job(compared(*program("compared_horovod", str(tmp_path), "dies")))
+def test_an_arm_that_dies_is_named(run_arm: RunArm) -> None:
+    """The error has the arm, the exit code and the last lines; nothing is left of the run."""
+    with pytest.raises(ComparisonError, match=r"the script failed under ringtune \(exit code 137\)") as died:
+        run_arm("ringtune", "compared_horovod", "dies")
+
+    assert "was killed by SIGKILL" in str(died.value)
+
+
+def test_a_script_without_training_shows_its_own_words(tmp_path: Path) -> None:
+    """A script that needs no torch and steps no optimizer is told so, with its output; exit code 1."""
+    script = tmp_path / "idle.py"
+    script.write_text("print('no training here')\n", encoding="utf-8")
+
+    finished = run_job(compared(str(script)))
 
     assert 1 == finished.code, finished.text
-    assert "the script failed under ringtune (exit code 137)" in finished.stderr
-    assert "was killed by SIGKILL" in finished.stderr
-    assert "" == finished.stdout
-
-
-def test_a_script_that_fails_shows_its_own_words(tmp_path: Path) -> None:
-    """A failing script shows its output, even if it needs no torch or steps no optimizer."""
-    fails, idle = tmp_path / "fails.py", tmp_path / "idle.py"
-    fails.write_text("print('before')\nraise ValueError('no data in /data')\n", encoding="utf-8")
-    idle.write_text("print('no training here')\n", encoding="utf-8")
-
-    failed = run_job(compared(str(fails)))
-    ended = run_job(compared(str(idle)))
-
-    assert 1 == failed.code, failed.text
-    assert "the script failed under DDP (exit code 1)" in failed.stderr
-    assert "ValueError: no data in /data" in failed.stderr
-    assert 1 == ended.code, ended.text
-    assert "steps of a torch optimizer" in ended.stderr
-    assert "no training here" in ended.stderr
+    assert "steps of a torch optimizer" in finished.stderr
+    assert "no training here" in finished.stderr
 
 
 def test_a_run_without_a_step_is_ended(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import launched, started, wait_for_line
+from tests.integration.jobs import launched, launched_by, started, wait_for_line
 
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_ctrl_c_ends_a_rank_whose_peer_is_stopped(tmp_path: Path, transport: str) -> None:
     """A waiting rank gets a KeyboardInterrupt and ends, wherever it waits, long before RINGTUNE_TIMEOUT_S."""
-    with started(launched(2, "reduces_for_ever", str(tmp_path)), {"RINGTUNE_TRANSPORT": transport}) as job:
+    command = launched_by("prompt_launcher", launched(2, "reduces_for_ever", str(tmp_path)))
+    with started(command, {"RINGTUNE_TRANSPORT": transport}) as job:
         pids = [int(wait_for_line(tmp_path / f"pid.{rank}")) for rank in range(2)]
         os.kill(pids[1], signal.SIGSTOP)
 

@@ -2,17 +2,15 @@
 """The job key leaves the environment at init(): what a rank starts, and who logs the environment, does not get it."""
 
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import PROGRAMS, Finished, launched, program, run_job
+from tests.integration.jobs import PROGRAMS, Finished, launched, program, run_job, torchrun
 from tests.integration.worlds import KEY, explicit, run_all
 
 PROGRAM = "shows_job_key"
-TORCHRUN = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc-per-node=2"]
 SLURM = {
     "SLURM_STEP_ID": "0",
     "SLURM_JOB_ID": "77",
@@ -57,8 +55,8 @@ def test_a_key_that_the_user_has_set_leaves_too(told: str, tmp_path: Path) -> No
         check_unseen(finished, 1)
 
 
-def test_torchruns_ranks_show_no_key() -> None:
+def test_torchruns_ranks_show_no_key(tmp_path: Path) -> None:
     """Theirs goes through the store alone."""
-    finished = run_job([*TORCHRUN, str(PROGRAMS / f"{PROGRAM}.py")])
+    finished = run_job(torchrun(tmp_path / "python", str(PROGRAMS / f"{PROGRAM}.py")))
 
     check_unseen(finished, 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import launched, program, ranks, ringtune, run_job
+from tests.integration.jobs import launched, program, ringtune, run_job, torchrun
 from tests.integration.quick_tuning import QUICK, UNTIL_DECIDED
 from tests.integration.terminals import COLUMNS, LINES, run_on_terminal
 
@@ -17,15 +17,16 @@ ESCAPE = "\x1b"
 STARTED_BY = {
     "ringtune run": ringtune("run", "-np", "2", *TUNED),
     "ringtune run --prefix-output": ringtune("run", "-np", "2", "--prefix-output", *TUNED),
-    "torchrun": [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *TUNED[1:]],
     "nobody": TUNED,
 }
 
 
-@pytest.mark.parametrize("launcher", STARTED_BY)
-def test_a_person_sees_a_live_line(launcher: str) -> None:
+@pytest.mark.parametrize("launcher", [*STARTED_BY, pytest.param("torchrun", marks=pytest.mark.long)])
+def test_a_person_sees_a_live_line(launcher: str, tmp_path: Path) -> None:
     """One line goes through the phases in its place; at the end there is the verdict, and the live line is gone."""
-    seen = run_on_terminal(STARTED_BY[launcher], QUICK)
+    command = STARTED_BY.get(launcher) or torchrun(tmp_path / "python", *(word for word in TUNED[1:] if word != "-u"))
+
+    seen = run_on_terminal(command, QUICK)
 
     assert 0 == seen.code, seen.text
     phases = [line.partition(LIVE)[2].split()[0] for line in seen.lines_with(LIVE) if "|" in line]
@@ -36,13 +37,12 @@ def test_a_person_sees_a_live_line(launcher: str) -> None:
     assert "exact steps" in "".join(seen.last), seen.text
 
 
-@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}, {"RINGTUNE_TERMINAL_COLUMNS": "100"}])
-def test_without_a_terminal_there_are_plain_lines(variables: dict[str, str], tmp_path: Path) -> None:
-    """A file gets lines that end, without a control character, whatever the environment says of colours."""
+def test_without_a_terminal_there_are_plain_lines(tmp_path: Path) -> None:
+    """A file gets lines that end, without a control character, whatever the environment says of colours and columns."""
     log = tmp_path / "stderr.txt"
     command = ["sh", "-c", 'exec "$@" 2>"$0"', str(log), *launched(2, "tuned", "6", UNTIL_DECIDED, "marked")]
 
-    finished = run_job(command, {**QUICK, **variables})
+    finished = run_job(command, {**QUICK, "FORCE_COLOR": "1", "RINGTUNE_TERMINAL_COLUMNS": "100"})
 
     text = log.read_text(encoding="utf-8")
     assert 0 == finished.code, finished.text
@@ -95,17 +95,3 @@ def test_a_terminal_that_goes_away_disturbs_nobody() -> None:
 
     assert 0 == finished.code, finished.text
     assert "exact steps" in finished.stdout
-
-
-def test_the_phases_are_in_the_timeline(tmp_path: Path) -> None:
-    """Rank 0's trace has what the tuner did, beside what the engine did, and the verdict."""
-    trace = tmp_path / "trace.json"
-
-    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "RINGTUNE_TIMELINE": str(trace)})
-
-    assert 0 == finished.code, finished.text
-    text = trace.read_text(encoding="utf-8")
-    names = re.findall(r'"name": ?"(tuner [a-z]+)"', text)
-    assert ["tuner warmup", "tuner baseline", "tuner search"] == list(dict.fromkeys(names))[:3]
-    assert "tuner verdict" == names[-1]
-    assert "ALLREDUCE" in text

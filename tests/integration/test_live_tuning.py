@@ -13,7 +13,7 @@ RATE = 10**9
 
 
 @needs_hosts
-@pytest.mark.parametrize("target", ["engine", "ddp"])
+@pytest.mark.parametrize("target", ["engine", pytest.param("ddp", marks=pytest.mark.long)])
 def test_a_live_job_is_tuned_and_measured(target: str) -> None:
     """All ranks end with Horovod's scheme, which takes as few steps as it is given."""
     with joined_hosts(HOSTS, RATE) as network:

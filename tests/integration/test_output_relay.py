@@ -17,6 +17,7 @@ from tests.integration.remote_shells import ONE, write_rsh
 from tests.integration.terminals import COLUMNS, LINES, bytes_on_terminal, on_terminal, run_on_terminal
 
 SIDES = ("", ONE)
+WITH, WITHOUT = ("--prefix-output", "[N] "), ("--no-prefix-output", "")
 
 
 def printing(folder: Path, host: str, *options: str) -> list[str]:
@@ -25,8 +26,7 @@ def printing(folder: Path, host: str, *options: str) -> list[str]:
     return ringtune("run", "-np", str(RANKS), *hosts, *options, *program("prints_lines", str(COUNT), str(LONGEST)))
 
 
-@pytest.mark.parametrize("host", SIDES)
-@pytest.mark.parametrize(("option", "prefix"), [("--no-prefix-output", ""), ("--prefix-output", "[N] ")])
+@pytest.mark.parametrize(("host", "option", "prefix"), [("", *WITHOUT), (ONE, *WITH)])
 def test_ten_thousand_lines_arrive_whole_on_pipes(tmp_path: Path, host: str, option: str, prefix: str) -> None:
     """None is torn, lost or out of its rank's order, up to 64 KiB long, and each stays on its stream."""
     finished = run_job(printing(tmp_path, host, option))
@@ -37,8 +37,7 @@ def test_ten_thousand_lines_arrive_whole_on_pipes(tmp_path: Path, host: str, opt
         assert ALL == numbers(text.encode(), stream)
 
 
-@pytest.mark.parametrize("host", SIDES)
-@pytest.mark.parametrize(("option", "prefix"), [("--no-prefix-output", ""), ("--prefix-output", "[N] ")])
+@pytest.mark.parametrize(("host", "option", "prefix"), [("", *WITH), (ONE, *WITHOUT)])
 def test_ten_thousand_lines_arrive_whole_on_a_terminal(tmp_path: Path, host: str, option: str, prefix: str) -> None:
     """Both streams of all ranks end on one screen, where lines end as lines on terminals do."""
     code, data = bytes_on_terminal(printing(tmp_path, host, option))

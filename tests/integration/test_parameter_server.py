@@ -71,6 +71,7 @@ def test_gradients_are_stale_under_the_asynchronous_server_alone(rows: dict[str,
     assert 0.0 < rows[ASYNC].staleness
 
 
+@pytest.mark.long
 def test_a_failed_process_ends_the_run_with_its_own_words() -> None:
     """The error has the traceback of the process, and the hosts are gone."""
     watches: list[int] = []

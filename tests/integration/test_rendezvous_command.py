@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from tests.integration.forked_services import ringtune_words
 from tests.integration.jobs import Job, forked, ringtune, run_job, started, started_by_fork
 from tests.integration.ports import free_port
 from tests.integration.rendezvous_servers import BareWorker, joining
@@ -150,7 +151,7 @@ def test_a_signal_ends_the_server() -> None:
 )
 def test_wrong_options_are_a_sentence(options: Sequence[str], words: str) -> None:
     """Nothing is served."""
-    finished = run_job(ringtune("rendezvous", *options), {"RINGTUNE_JOB_KEY": KEY})
+    finished = run_job(ringtune_words("rendezvous", *options), {"RINGTUNE_JOB_KEY": KEY})
 
     assert (2, "") == (finished.code, finished.stdout), finished.text
     assert words in finished.stderr
@@ -158,7 +159,7 @@ def test_wrong_options_are_a_sentence(options: Sequence[str], words: str) -> Non
 
 def test_a_missing_key_is_a_sentence() -> None:
     """The line that makes one is shown."""
-    finished = run_job(ringtune("rendezvous", "-np", "2"))
+    finished = run_job(ringtune_words("rendezvous", "-np", "2"))
 
     assert 2 == finished.code
     assert "export RINGTUNE_JOB_KEY=$(openssl rand -hex 32)" in finished.stderr, finished.text

@@ -43,13 +43,6 @@ def test_results_come_back_by_rank() -> None:
     np.testing.assert_array_equal([0.0, 6.0, 12.0], results[1]["total"])
 
 
-def test_one_rank_is_a_job_too() -> None:
-    """A single rank runs and returns as several do."""
-    (result,) = ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)
-
-    assert (0, 1) == result["place"]
-
-
 @needs_ssh
 def test_hosts_from_a_function_run_the_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ranks of other hosts are reached by ssh; function and results lie in the shared working directory."""
@@ -73,8 +66,10 @@ def test_hosts_from_a_function_run_the_function(tmp_path: Path, monkeypatch: pyt
     assert [] == list(tmp_path.glob(f"{PREFIX}*"))
 
 
-def test_a_call_that_was_written_for_horovod_works() -> None:
-    """Horovod's names for the function, the number of ranks, the hosts, the controller and Python are taken."""
+def test_a_call_that_was_written_for_horovod_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Horovod's names are taken, for one rank too; infinity is no limit, and Python's path may have what is no text."""
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere")])
+
     (result,) = ringtune.run(
         func=functions.sums,
         args=(np.ones(1),),
@@ -85,7 +80,7 @@ def test_a_call_that_was_written_for_horovod_works() -> None:
         disable_cache=True,
         executable=sys.executable,
         env=QUIET,
-        timeout_s=LIMIT_S,
+        timeout_s=math.inf,
     )
 
     assert (0, 1) == result["place"]
@@ -145,15 +140,6 @@ def test_what_is_not_possible_is_an_error_before_anything_starts(
     """Raised here, not said by a job."""
     with pytest.raises(ConfigError, match=words):
         ringtune.run(functions.leaves, np=ranks, env=env, timeout_s=timeout_s)
-
-
-def test_a_time_that_never_comes_and_a_path_that_is_no_text_are_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Infinity is no limit; Python itself passes over what is no text in its path."""
-    monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere")])
-
-    (result,) = ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=math.inf)
-
-    assert (0, 1) == result["place"]
 
 
 def test_a_programs_own_function_runs(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark of a training step: ways that take turns in one job do not touch each other's weights.
 
-Torch is imported late: every process that collects the tests would import it.
+Torch is imported late: every process that collects the tests would import it. Each run of the benchmark says itself
+whether the weights are equal.
 """
+
+import pytest
 
 JOB = "convolutional"
 
@@ -25,6 +28,7 @@ def plain_digest(ranks: tuple[int, ...], steps: int) -> str:
     return weights_digest(model)
 
 
+@pytest.mark.long
 def test_each_way_ends_with_the_weights_of_a_plain_run() -> None:
     """Hooks, buckets or optimizer state of another way would change them."""
     import torch

@@ -34,10 +34,11 @@ def epochs_of(finished: Finished) -> list[str]:
 
 
 def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
-    """The tuner passes all phases; every sum stays exact; all ranks end in one epoch; log and review agree."""
-    log = tmp_path / "tune.jsonl"
+    """All phases are passed, and are in the timeline; sums stay exact; ranks end in one epoch; log and review agree."""
+    log, trace = tmp_path / "tune.jsonl", tmp_path / "trace.json"
+    environ = {**QUICK, "AUTOTUNE_LOG": str(log), "RINGTUNE_TIMELINE": str(trace)}
 
-    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "AUTOTUNE_LOG": str(log)})
+    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), environ)
     review = run_job(ringtune("review", "--json", str(log)))
 
     assert 0 == finished.code, finished.text
@@ -51,6 +52,11 @@ def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
     assert str(log) in finished.stderr
     assert 0 == review.code, review.text
     assert json.loads(review.stdout)[0]["runs"][0]["is_complete"]
+    text = trace.read_text(encoding="utf-8")
+    names = re.findall(r'"name": ?"(tuner [a-z]+)"', text)
+    assert ["tuner warmup", "tuner baseline", "tuner search"] == list(dict.fromkeys(names))[:3]
+    assert "tuner verdict" == names[-1]
+    assert "ALLREDUCE" in text
 
 
 SECONDS_DEADLINE_S = 180.0
@@ -86,18 +92,6 @@ def test_a_job_is_decided_within_the_seconds_that_it_is_given(tmp_path: Path) ->
     budget = records[0]["steps_budget"]
     assert (None, None, 12.0) == (budget["max_samples"], budget["max_steps"], budget["max_seconds"])
     assert {"search", "result"} <= {record.get("phase", record["type"]) for record in records}
-
-
-def test_without_a_limit_the_budget_is_the_default(tmp_path: Path) -> None:
-    """Two minutes: the log says so, and the job may end before."""
-    log = tmp_path / "tune.jsonl"
-    environ = {"AUTOTUNE": "1", "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log)}
-
-    finished = run_job(ranks(2, "tuned", "1", "60", "marked"), environ)
-
-    assert 0 == finished.code, finished.text
-    budget = json.loads(log.read_text(encoding="utf-8").splitlines()[0])["steps_budget"]
-    assert (None, None, 120.0) == (budget["max_samples"], budget["max_steps"], budget["max_seconds"])
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -136,14 +130,17 @@ def test_a_second_job_begins_with_what_the_first_one_learned(tmp_path: Path) -> 
     assert 2 == len(json.loads(review.stdout)[0]["runs"])
 
 
-def test_a_memory_that_cannot_be_used_costs_a_warning(tmp_path: Path) -> None:
-    """A folder stands in its place: the job is tuned and trained all the same, and the paths are named."""
-    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "AUTOTUNE_CACHE": str(tmp_path)})
+def test_files_that_cannot_be_used_cost_a_warning_each(tmp_path: Path) -> None:
+    """A folder in the place of the cache, and a log that takes no byte: the job is tuned, and the paths are named."""
+    environ = {**QUICK, "AUTOTUNE_CACHE": str(tmp_path), "AUTOTUNE_LOG": "/dev/full"}
+
+    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), environ)
 
     assert 0 == finished.code, finished.text
     assert re.search(r"adopted|keeping default", finished.stderr), finished.text
     assert f"cannot be read from {tmp_path}" in finished.stderr
     assert f"cannot be kept in {tmp_path}" in finished.stderr
+    assert 1 == finished.stderr.count("misses records"), finished.text
 
 
 def test_with_every_knob_fixed_the_tuner_has_nothing_to_do() -> None:
@@ -180,14 +177,6 @@ def test_a_disk_that_fills_up_costs_one_warning(tmp_path: Path) -> None:
     assert re.search(r"adopted|keeping default", finished.stderr), finished.text
 
 
-def test_a_log_on_a_full_device_costs_one_warning() -> None:
-    """A log that takes no byte at all does not disturb tuning either."""
-    finished = run_job(ranks(2, "tuned", "6", UNTIL_DECIDED, "marked"), {**QUICK, "AUTOTUNE_LOG": "/dev/full"})
-
-    assert 0 == finished.code, finished.text
-    assert 1 == finished.stderr.count("misses records"), finished.text
-
-
 def test_one_bucket_of_ddp_leaves_nothing_to_tune_but_the_other_knobs(tmp_path: Path) -> None:
     """fusion_bytes cannot act on one bucket; with the other knobs fixed the verdict says what would change that."""
     fixed = {"RINGTUNE_CYCLE_MS": "1", "RINGTUNE_RESPONSE_CACHE": "1", "RINGTUNE_CHUNK_BYTES": "64KiB"}
@@ -206,10 +195,9 @@ FULL = "{ head -c 9m /dev/zero > /dev/shm/other || true; }"  # fills 8 MiB
 
 @pytest.mark.parametrize(
     "prepared",
-    [*(f"mount -t tmpfs -o size={mib}m none /dev/shm" for mib in (1, 16, 64)),
-     f"mount -t tmpfs -o size=8m none /dev/shm && {FULL}"],
-    ids=["1 MiB", "16 MiB", "64 MiB", "full"],
-)  # fmt: skip
+    ["mount -t tmpfs -o size=1m none /dev/shm", f"mount -t tmpfs -o size=8m none /dev/shm && {FULL}"],
+    ids=["1 MiB", "full"],
+)
 def test_a_small_dev_shm_is_enough(prepared: str) -> None:
     """Containers give a few MiB of /dev/shm: the engine needs none of it, for a tensor of 80 MiB either."""
     command = " ".join(launched(4, "large_tensor"))
@@ -218,32 +206,6 @@ def test_a_small_dev_shm_is_enough(prepared: str) -> None:
 
     assert 0 == finished.code, finished.text
     assert 4 == finished.stdout.count("all right"), finished.text
-
-
-def test_settings_that_are_none_are_said_once() -> None:
-    """Several ranks, one line per variable that is misspelt."""
-    environ = {"RINGTUNE_FUSION_BITES": "1"}
-
-    finished = run_job(ranks(2, "tuned", "1", "0", "marked"), environ)
-
-    assert 0 == finished.code, finished.text
-    assert 1 == finished.stderr.count("RINGTUNE_FUSION_BITES is not a variable"), finished.text
-
-
-def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
-    """A job outrun by nobody waits not for its tuner; the log says what was measured and has no result."""
-    log = tmp_path / "tune.jsonl"
-    environ = {"AUTOTUNE": "1", "AUTOTUNE_LOG": str(log), "AUTOTUNE_STEPS_PER_SAMPLE": "5000"}
-
-    finished = run_job(program("tuned", "2", "2", "marked"), environ, deadline_s=30)
-
-    assert 0 == finished.code, finished.text
-    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    types = [record["type"] for record in records]
-    assert "run" in types
-    assert "result" not in types
-    assert "end" == types[-1]
-    assert one_line(f"ringtune autotune: {records[-1]['verdict']}.") in one_line(finished.stderr), finished.text
 
 
 @pytest.mark.parametrize(
@@ -261,11 +223,11 @@ def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
 def test_a_job_that_cannot_tell_says_how_far_it_was(
     tmp_path: Path, budget: dict[str, str], told: str, work: tuple[str, str]
 ) -> None:
-    """The job's last line, the log's and the review's verdict are one: the best so far, and what was needed."""
+    """The job does not wait; its last line, the log's and the review's verdict are one: the best so far, the need."""
     log = tmp_path / "tune.jsonl"
     environ = {"AUTOTUNE": "1", "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), **budget}
 
-    finished = run_job(program("tuned", *work, "marked"), environ)
+    finished = run_job(program("tuned", *work, "marked"), environ, deadline_s=90)
     review = run_job(ringtune("review", "--json", str(log)))
 
     assert 0 == finished.code, finished.text
@@ -276,3 +238,7 @@ def test_a_job_that_cannot_tell_says_how_far_it_was(
     assert re.search(r"A verdict (would|on|takes)", verdict), verdict
     (run,) = json.loads(review.stdout)[0]["runs"]
     assert verdict.startswith(f"{run['verdict'].rstrip('.')}. "), run["verdict"]
+    if "unfinished" in told:
+        last = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])
+        assert "end" == last["type"]
+        assert verdict.startswith(f"{one_line(last['verdict'])}."), finished.text

@@ -8,7 +8,6 @@ import torch
 
 import ringtune.torch as hvd
 from tests.integration.joined_batch import (
-    ROWS,
     STEPS,
     assert_same,
     batch,
@@ -50,103 +49,6 @@ def case_plain() -> None:
     train(sgd)
     train(sgd, set_to_none=False)
     train(lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
-
-
-def case_closure() -> None:
-    """Closures are called with gradients averaged each time, and LBFGS decides alike on all ranks."""
-    torch.set_default_dtype(torch.float64)  # a line search makes much of the last bits
-    makers: tuple[Callable[[Any], torch.optim.Optimizer], ...] = (
-        sgd,
-        lambda parameters: torch.optim.LBFGS(parameters, lr=0.1, line_search_fn="strong_wolfe"),
-    )
-    for make in makers:
-        ours, alone = make_model(), make_model()
-        optimizer: Any = distributed(ours, make(ours.parameters()))
-        reference: Any = make(alone.parameters())
-        for step in range(3):
-            inputs, targets = batch(step)
-
-            def compute(model: Any, owner: Any, rows: Any, wanted: Any) -> torch.Tensor:
-                owner.zero_grad()
-                loss = loss_of(model, rows, wanted)
-                loss.backward()
-                return loss
-
-            mine = (own_part(inputs), own_part(targets))
-            optimizer.step(lambda o=ours, p=optimizer, m=mine: compute(o, p, *m))
-            reference.step(lambda o=alone, p=reference, x=inputs, y=targets: compute(o, p, x, y))
-        assert_same(ours, alone)
-    torch.set_default_dtype(torch.float32)
-
-
-def case_clipping() -> None:
-    """Gradients may be clipped between synchronize() and step()."""
-    ours, alone = make_model(), make_model()
-    optimizer, reference = distributed(ours, sgd(ours.parameters())), sgd(alone.parameters())
-    for step in range(STEPS):
-        inputs, targets = batch(step)
-        optimizer.zero_grad()
-        reference.zero_grad()
-        loss_of(ours, own_part(inputs), own_part(targets)).backward()
-        loss_of(alone, inputs, targets).backward()
-        optimizer.synchronize()
-        for model in (ours, alone):
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-        with optimizer.skip_synchronize():
-            optimizer.step()
-        reference.step()
-    assert_same(ours, alone)
-
-
-def case_accumulation() -> None:
-    """Gradients of several backward passes are summed here before they are averaged."""
-    ours, alone = make_model(), make_model()
-    optimizer = distributed(ours, sgd(ours.parameters()), backward_passes_per_step=2)
-    reference = sgd(alone.parameters())
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        reference.zero_grad()
-        for part in range(2):
-            inputs, targets = batch(2 * step + part)
-            loss_of(ours, own_part(inputs), own_part(targets)).backward()
-            loss_of(alone, inputs, targets).backward()
-        optimizer.step()
-        reference.step()
-    assert_same(ours, alone)
-
-
-def case_unused() -> None:
-    """A parameter that only some ranks use counts as zeros where it is not used; one that none uses has no gradient."""
-    shared, rare, never = (torch.nn.Parameter(torch.ones(3)) for _ in range(3))
-    frozen = torch.nn.Parameter(torch.ones(3), requires_grad=False)
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([shared, rare, never, frozen], lr=1.0))
-    loss = shared.sum() + (rare.sum() if hvd.rank() == 0 else 0.0)
-    loss.backward()
-    optimizer.step()
-    assert torch.equal(torch.zeros(3), shared.detach())
-    assert torch.allclose(torch.full((3,), 1.0 - 1.0 / hvd.size()), rare.detach())
-    assert torch.equal(torch.ones(3), never.detach())
-    assert never.grad is None
-    assert torch.equal(torch.ones(3), frozen)
-
-
-def case_images() -> None:
-    """Convolutions in channels_last keep their memory format and train alike."""
-    torch.manual_seed(3)
-    ours: Any = torch.nn.Conv2d(3, 8, 3)
-    ours = ours.to(memory_format=torch.channels_last)
-    alone = torch.nn.Conv2d(3, 8, 3)
-    alone.load_state_dict(ours.state_dict())
-    optimizer, reference = distributed(ours, sgd(ours.parameters())), sgd(alone.parameters())
-    for step in range(STEPS):
-        images = torch.randn(ROWS * hvd.size(), 3, 6, 6, generator=torch.Generator().manual_seed(step))
-        optimizer.zero_grad()
-        reference.zero_grad()
-        ours(own_part(images).to(memory_format=torch.channels_last)).square().mean().backward()
-        alone(images).square().mean().backward()
-        optimizer.step()
-        reference.step()
-    assert_same(ours, alone)
 
 
 def case_transposed() -> None:

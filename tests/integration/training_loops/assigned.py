@@ -8,7 +8,7 @@ import torch
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, agree, momentum, network, rows, squared, train_step, weights
+from .sides import Side, Values, agree, agreeing, momentum, network, rows, squared, train_step, weights
 
 STEPS = 4
 
@@ -31,19 +31,15 @@ def _write(model: torch.nn.Module, loss: torch.Tensor) -> None:
             parameter.grad.copy_(gradient)
 
 
-def loop_assigned() -> None:
+@agreeing(assign=(_assign, _write))
+def loop_assigned(side: Side, assign: Any) -> Values:
     """Gradients of `torch.autograd.grad`, assigned or written before each step."""
-    for assign in (_assign, _write):
-
-        def loop(side: Side, assign: Any = assign) -> Values:
-            model = network()
-            optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-            for step in range(STEPS):
-                assign(model, side.loss(squared(model, step)))
-                optimizer.step()
-            return weights(model)
-
-        agree(loop)
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
+        assign(model, side.loss(squared(model, step)))
+        optimizer.step()
+    return weights(model)
 
 
 def loop_assigned_in_closures() -> None:
@@ -83,93 +79,80 @@ class _Twice(torch.optim.SGD):
         return loss
 
 
-def loop_closure_of_the_loss_alone() -> None:
+@agreeing()
+def loop_closure_of_the_loss_alone(side: Side) -> Values:
     """Gradients of an earlier evaluation are not combined again: their sum would be too large."""
+    model = network()
+    optimizer = side.wrap(_Twice(model.parameters(), lr=0.01), model.named_parameters(), op=hvd.Sum)
+    for step in range(STEPS):
+        evaluations = [0]
 
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(_Twice(model.parameters(), lr=0.01), model.named_parameters(), op=hvd.Sum)
-        for step in range(STEPS):
-            evaluations = [0]
+        def closure(step: int = step, evaluations: list[int] = evaluations) -> Any:
+            evaluations[0] += 1
+            loss = side.loss(squared(model, step)) * (hvd.size() if side.is_alone else 1)
+            if evaluations[0] == 1:
+                optimizer.zero_grad()
+                loss.backward()
+                side.synchronize(optimizer)
+                for parameter in model.parameters():
+                    parameter.grad.mul_(0.5)
+            return loss
 
-            def closure(step: int = step, evaluations: list[int] = evaluations) -> Any:
-                evaluations[0] += 1
-                loss = side.loss(squared(model, step)) * (hvd.size() if side.is_alone else 1)
-                if evaluations[0] == 1:
-                    optimizer.zero_grad()
-                    loss.backward()
-                    side.synchronize(optimizer)
-                    for parameter in model.parameters():
-                        parameter.grad.mul_(0.5)
-                return loss
-
-            optimizer.step(closure)
-        return weights(model)
-
-    agree(loop)
+        optimizer.step(closure)
+    return weights(model)
 
 
-def loop_assigned_with_a_scaler() -> None:
+@agreeing()
+def loop_assigned_with_a_scaler(side: Side) -> Values:
     """A step that the scaler leaves out for an overflow does not let the next one go uncombined."""
-
-    def loop(side: Side) -> Values:
-        model = network().float()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-        scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=2.0**10)
-        scales = []
-        for step in range(STEPS):
-            factor = float("inf") if step == 1 else 1.0
-            loss = side.loss(lambda rank, step=step: model(rows(step, rank).float()).square().mean())  # type: ignore[misc]
-            _assign(model, scaler.scale(loss * factor))
-            scaler.step(optimizer)
-            scaler.update()
-            scales.append(scaler.get_scale())
-        return {**weights(model), "scales": scales}
-
-    agree(loop)
+    model = network().float()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=2.0**10)
+    scales = []
+    for step in range(STEPS):
+        factor = float("inf") if step == 1 else 1.0
+        loss = side.loss(lambda rank, step=step: model(rows(step, rank).float()).square().mean())  # type: ignore[misc]
+        _assign(model, scaler.scale(loss * factor))
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    return {**weights(model), "scales": scales}
 
 
-def loop_assigned_and_synchronized() -> None:
+@agreeing()
+def loop_assigned_and_synchronized(side: Side) -> Values:
     """`synchronize()` combines what was assigned after a step that the loop left out."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-        for step in range(STEPS):
-            _assign(model, side.loss(squared(model, step)))
-            side.synchronize(optimizer)
-            if step != 1:
-                with side.skip_synchronize(optimizer):
-                    optimizer.step()
-        return weights(model)
-
-    agree(loop)
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
+        _assign(model, side.loss(squared(model, step)))
+        side.synchronize(optimizer)
+        if step != 1:
+            with side.skip_synchronize(optimizer):
+                optimizer.step()
+    return weights(model)
 
 
-def loop_compiled_steps() -> None:
+@agreeing(part=("step", "optimizer"))
+def loop_compiled_steps(side: Side, part: str) -> Values:
     """A compiled training step, or a compiled step of the optimizer, trains as the plain one."""
-    for part in ("step", "optimizer"):
+    model = network()
+    optimizer = side.wrap(torch.optim.Adam(model.parameters(), lr=0.02), model.named_parameters())
+    torch.compiler.reset()
+    compile_: Any = torch.compile
+    if part == "step":
+        step_of = compile_(lambda step: train_step(side, optimizer, model, step), backend="eager")
+    else:
+        optimizer_step = compile_(lambda: optimizer.step(), backend="eager")  # noqa: PLW0108  (bound later)
 
-        def loop(side: Side, part: str = part) -> Values:
-            model = network()
-            optimizer = side.wrap(torch.optim.Adam(model.parameters(), lr=0.02), model.named_parameters())
-            torch.compiler.reset()
-            compile_: Any = torch.compile
-            if part == "step":
-                step_of = compile_(lambda step: train_step(side, optimizer, model, step), backend="eager")
-            else:
-                optimizer_step = compile_(lambda: optimizer.step(), backend="eager")  # noqa: PLW0108  (bound later)
+        def step_of(step: int) -> None:
+            optimizer.zero_grad()
+            side.loss(squared(model, step)).backward()
+            optimizer_step()
 
-                def step_of(step: int) -> None:
-                    optimizer.zero_grad()
-                    side.loss(squared(model, step)).backward()
-                    optimizer_step()
-
-            for step in range(STEPS):
-                step_of(step)
-            return weights(model)
-
-        agree(loop)
+    for step in range(STEPS):
+        step_of(step)
+    return weights(model)
 
 
 class _Complex(torch.nn.Module):
@@ -187,15 +170,11 @@ class _Complex(torch.nn.Module):
         return output
 
 
-def loop_complex_parameters() -> None:
+@agreeing(make=(momentum, lambda p: torch.optim.Adam(p, lr=0.02)))
+def loop_complex_parameters(side: Side, make: Any) -> Values:
     """Complex parameters are averaged by their parts; Adam takes them as pairs of numbers."""
-    for make in (momentum, lambda p: torch.optim.Adam(p, lr=0.02)):
-
-        def loop(side: Side, make: Any = make) -> Values:
-            model = _Complex()
-            optimizer = side.wrap(make(model.parameters()), model.named_parameters())
-            for step in range(STEPS):
-                train_step(side, optimizer, model, step)
-            return {name: torch.view_as_real(x) if x.is_complex() else x for name, x in weights(model).items()}
-
-        agree(loop)
+    model = _Complex()
+    optimizer = side.wrap(make(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
+        train_step(side, optimizer, model, step)
+    return {name: torch.view_as_real(x) if x.is_complex() else x for name, x in weights(model).items()}

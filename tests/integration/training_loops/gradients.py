@@ -12,32 +12,25 @@ import torch
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, adamw, agree, momentum, network, refused, rows, squared, weights
+from .sides import Side, Values, adamw, agree, agreeing, momentum, network, ordinary, refused, rows, squared, weights
 
 STEPS = 6
 WIDTHS = (16, 128)
 
 
-def loop_accumulation_with_remainder() -> None:
+@agreeing(width=WIDTHS, reset=("optimizer", "optimizer, to zero", "model", "by hand"))
+def loop_accumulation_with_remainder(side: Side, width: int, reset: str) -> Values:
     """Epochs of five micro-batches, two a step: the fifth is thrown away, by `zero_grad()` of optimizer or model."""
-    for width in WIDTHS:
-        for reset in ("optimizer", "optimizer, to zero", "model", "by hand"):
-
-            def loop(side: Side, width: int = width, reset: str = reset) -> Values:
-                model = network(width)
-                optimizer = side.wrap(
-                    momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2
-                )
-                for epoch in range(3):
-                    _reset(reset, model, optimizer)
-                    for number in range(5):
-                        side.loss(squared(model, 5 * epoch + number)).backward()
-                        if number % 2 == 1:
-                            optimizer.step()
-                            _reset(reset, model, optimizer)
-                return weights(model)
-
-            agree(loop)
+    model = network(width)
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
+    for epoch in range(3):
+        _reset(reset, model, optimizer)
+        for number in range(5):
+            side.loss(squared(model, 5 * epoch + number)).backward()
+            if number % 2 == 1:
+                optimizer.step()
+                _reset(reset, model, optimizer)
+    return weights(model)
 
 
 def _reset(how: str, model: torch.nn.Module, optimizer: Any) -> None:
@@ -50,61 +43,53 @@ def _reset(how: str, model: torch.nn.Module, optimizer: Any) -> None:
         optimizer.zero_grad(set_to_none=how == "optimizer")
 
 
-def loop_remainder_stepped() -> None:
+@agreeing()
+def loop_remainder_stepped(side: Side) -> Values:
     """The last micro-batch of an odd number is stepped with by itself."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
-        for epoch in range(3):
-            for number in range(5):
-                side.loss(squared(model, 5 * epoch + number)).backward()
-                if number in {1, 3, 4}:
-                    optimizer.step()
-                    optimizer.zero_grad()
-        return weights(model)
-
-    agree(loop)
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
+    for epoch in range(3):
+        for number in range(5):
+            side.loss(squared(model, 5 * epoch + number)).backward()
+            if number in {1, 3, 4}:
+                optimizer.step()
+                optimizer.zero_grad()
+    return weights(model)
 
 
-def loop_two_losses() -> None:
+@agreeing()
+def loop_two_losses(side: Side) -> Values:
     """Two backward passes over parts of a network before one step, one part in both: two passes a step."""
-
-    def loop(side: Side) -> Values:
-        model, other = network(), torch.nn.Linear(2, 2)
-        both = torch.nn.ModuleList([model, other])
-        optimizer = side.wrap(momentum(both.parameters()), both.named_parameters(), backward_passes_per_step=2)
-        for step in range(STEPS):
-            optimizer.zero_grad()
-            side.loss(squared(model, step)).backward()
-            side.loss(lambda rank, step=step: other(model(rows(step, rank))).abs().mean()).backward()  # type: ignore[misc]
-            optimizer.step()
-        return weights(both)
-
-    agree(loop)
+    model, other = network(), torch.nn.Linear(2, 2)
+    both = torch.nn.ModuleList([model, other])
+    optimizer = side.wrap(momentum(both.parameters()), both.named_parameters(), backward_passes_per_step=2)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        side.loss(squared(model, step)).backward()
+        side.loss(lambda rank, step=step: other(model(rows(step, rank))).abs().mean()).backward()  # type: ignore[misc]
+        optimizer.step()
+    return weights(both)
 
 
-def loop_clipping() -> None:
+@agreeing(
+    width=WIDTHS,
+    clip=(
+        lambda p: torch.nn.utils.clip_grad_norm_(p, 0.01),
+        lambda p: torch.nn.utils.clip_grad_value_(p, 1e-3),
+    ),
+)
+def loop_clipping(side: Side, width: int, clip: Any) -> Values:
     """Clipping by norm and by value between `synchronize()` and `step()` acts on the averaged gradients."""
-    for width in WIDTHS:
-        for clip in (
-            lambda p: torch.nn.utils.clip_grad_norm_(p, 0.01),
-            lambda p: torch.nn.utils.clip_grad_value_(p, 1e-3),
-        ):
-
-            def loop(side: Side, width: int = width, clip: Any = clip) -> Values:
-                model = network(width)
-                optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-                for step in range(STEPS):
-                    optimizer.zero_grad()
-                    side.loss(squared(model, step)).backward()
-                    side.synchronize(optimizer)
-                    clip(model.parameters())
-                    with side.skip_synchronize(optimizer):
-                        optimizer.step()
-                return weights(model)
-
-            agree(loop)
+    model = network(width)
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        side.loss(squared(model, step)).backward()
+        side.synchronize(optimizer)
+        clip(model.parameters())
+        with side.skip_synchronize(optimizer):
+            optimizer.step()
+    return weights(model)
 
 
 def _clip(model: torch.nn.Module) -> None:
@@ -133,36 +118,23 @@ def loop_touched_in_flight() -> None:
             refused(optimizer.step, "synchronize()", "skip_synchronize()")
             optimizer.zero_grad()
         assert all(map(torch.equal, before.parameters(), model.parameters()))
-    agree(_ordinary)  # the world is as good as it was
+    agree(ordinary)  # the world is as good as it was
 
 
-def _ordinary(side: Side) -> Values:
+@agreeing()
+def loop_synchronized_twice(side: Side) -> Values:
+    """`synchronize()` and then `step()` without `skip_synchronize()` warns, and steps with the right gradients."""
     model = network()
     optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
     for step in range(STEPS):
         optimizer.zero_grad()
         side.loss(squared(model, step)).backward()
-        optimizer.step()
+        side.synchronize(optimizer)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            optimizer.step()
+        assert side.is_alone or any("skip_synchronize()" in str(w.message) for w in caught)
     return weights(model)
-
-
-def loop_synchronized_twice() -> None:
-    """`synchronize()` and then `step()` without `skip_synchronize()` warns, and steps with the right gradients."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-        for step in range(STEPS):
-            optimizer.zero_grad()
-            side.loss(squared(model, step)).backward()
-            side.synchronize(optimizer)
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                optimizer.step()
-            assert side.is_alone or any("skip_synchronize()" in str(w.message) for w in caught)
-        return weights(model)
-
-    agree(loop)
 
 
 def loop_scaler_with_overflow() -> None:
@@ -204,68 +176,58 @@ def _overflowing(model: torch.nn.Module, step: int) -> Callable[[int], torch.Ten
     return of_rank
 
 
-def loop_scaler_with_clipping() -> None:
+@agreeing(fused=(False, True))
+def loop_scaler_with_clipping(side: Side, fused: bool) -> Values:
     """Horovod's recipe for clipping under a scaler: synchronize, unscale, clip, step without waiting again."""
-    for fused in (False, True):
-
-        def loop(side: Side, fused: bool = fused) -> Values:
-            model = network(128).float()
-            optimizer = side.wrap(torch.optim.AdamW(model.parameters(), lr=0.02, fused=fused), model.named_parameters())
-            scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=8.0, growth_interval=2)
-            scales = []
-            for step in range(STEPS):
-                optimizer.zero_grad()
-                scaler.scale(side.loss(_overflowing(model, step))).backward()
-                side.synchronize(optimizer)
-                scaler.unscale_(optimizer)
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
-                with side.skip_synchronize(optimizer):
-                    scaler.step(optimizer)
-                scaler.update()
-                scales.append(scaler.get_scale())
-            return {**weights(model), "scales": scales}
-
-        agree(loop)
+    model = network(128).float()
+    optimizer = side.wrap(torch.optim.AdamW(model.parameters(), lr=0.02, fused=fused), model.named_parameters())
+    scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=8.0, growth_interval=2)
+    scales = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(side.loss(_overflowing(model, step))).backward()
+        side.synchronize(optimizer)
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+        with side.skip_synchronize(optimizer):
+            scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    return {**weights(model), "scales": scales}
 
 
-def loop_autocast() -> None:
+@agreeing()
+def loop_autocast(side: Side) -> Values:
     """Autocast to bfloat16 with weights in float32: no scaler."""
-
-    def loop(side: Side) -> Values:
-        model = network().float()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-        for step in range(2):
-            optimizer.zero_grad()
-            with torch.autocast(torch.get_default_device().type, dtype=torch.bfloat16):
-                outputs = [(rank, model(rows(step, rank).float())) for rank in range(hvd.size()) if side.is_mine(rank)]
-            losses = dict(outputs)
-            side.loss(lambda rank, losses=losses: losses[rank].float().square().mean()).backward()  # type: ignore[misc]
-            optimizer.step()
-        return {"is finite": all(bool(p.isfinite().all()) for p in model.parameters())}
-
-    agree(loop)
+    model = network().float()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(2):
+        optimizer.zero_grad()
+        with torch.autocast(torch.get_default_device().type, dtype=torch.bfloat16):
+            outputs = [(rank, model(rows(step, rank).float())) for rank in range(hvd.size()) if side.is_mine(rank)]
+        losses = dict(outputs)
+        side.loss(lambda rank, losses=losses: losses[rank].float().square().mean()).backward()  # type: ignore[misc]
+        optimizer.step()
+    return {"is finite": all(bool(p.isfinite().all()) for p in model.parameters())}
 
 
-def loop_gradient_penalty() -> None:
+@agreeing()
+def loop_gradient_penalty(side: Side) -> Values:
     """A penalty on the gradient's norm: `torch.autograd.grad` with a graph inside the loss."""
+    model = network()
+    optimizer = side.wrap(adamw(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
 
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(adamw(model.parameters()), model.named_parameters())
-        for step in range(STEPS):
+        def of_rank(rank: int, step: int = step) -> Any:
+            inputs = rows(step, rank).requires_grad_()
+            score = model(inputs).square().mean()
+            (slope,) = torch.autograd.grad(score, inputs, create_graph=True)
+            return score + (slope.norm() - 1.0).square()
 
-            def of_rank(rank: int, step: int = step) -> Any:
-                inputs = rows(step, rank).requires_grad_()
-                score = model(inputs).square().mean()
-                (slope,) = torch.autograd.grad(score, inputs, create_graph=True)
-                return score + (slope.norm() - 1.0).square()
-
-            optimizer.zero_grad()
-            side.loss(of_rank).backward()
-            optimizer.step()
-        return weights(model)
-
-    agree(loop)
+        optimizer.zero_grad()
+        side.loss(of_rank).backward()
+        optimizer.step()
+    return weights(model)
 
 
 def loop_closures() -> None:
@@ -310,4 +272,4 @@ def loop_accumulated_without_saying_so() -> None:
         squared(model, 0)(hvd.rank()).backward()
         refused(squared(model, 1)(hvd.rank()).backward, "backward_passes_per_step")
         optimizer.zero_grad()
-    agree(_ordinary)
+    agree(ordinary)

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, adamw, agree, momentum, network, refused, rows, squared, weights
+from .sides import Side, Values, adamw, agree, agreeing, momentum, network, refused, rows, squared, train_step, weights
 
 STEPS = 6
 
@@ -19,38 +19,31 @@ def _train(side: Side, model: Any, make: Callable[[Any], Any] = momentum, **opti
     """Train a model as everybody does; return its weights."""
     optimizer = side.wrap(make(model.parameters()), model.named_parameters(), **options)
     for step in range(STEPS):
-        optimizer.zero_grad()
-        side.loss(squared(model, step)).backward()
-        optimizer.step()
+        train_step(side, optimizer, model, step)
     return weights(model)
 
 
-def loop_generator_and_discriminator() -> None:
+@agreeing(how=("frozen", "zeroed", "nameless"), width=(16, 128))
+def loop_generator_and_discriminator(side: Side, how: str, width: int) -> Values:
     """Two networks with layers of the same names train against each other: frozen, detached, or zeroed in between."""
-    for how in ("frozen", "zeroed", "nameless"):
-        for width in (16, 128):
-
-            def loop(side: Side, how: str = how, width: int = width) -> Values:
-                generator, judge = (
-                    network(width),
-                    torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.Linear(width, 1)),
-                )
-                owners = [
-                    side.wrap(adamw(model.parameters()), None if how == "nameless" else model.named_parameters())
-                    for model in (generator, judge)
-                ]
-                for step in range(STEPS):
-                    _train_judge(side, generator, judge, owners[1], step)
-                    judge.requires_grad_(how != "frozen")
-                    owners[0].zero_grad()
-                    side.loss(lambda rank, step=step: judge(generator(rows(step, rank))).square().mean()).backward()  # type: ignore[misc]
-                    owners[0].step()
-                    if how != "frozen":
-                        side.synchronize(owners[1])  # its gradients travelled as well
-                    judge.requires_grad_(True)
-                return weights(generator, judge)
-
-            agree(loop)
+    generator, judge = (
+        network(width),
+        torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.Linear(width, 1)),
+    )
+    owners = [
+        side.wrap(adamw(model.parameters()), None if how == "nameless" else model.named_parameters())
+        for model in (generator, judge)
+    ]
+    for step in range(STEPS):
+        _train_judge(side, generator, judge, owners[1], step)
+        judge.requires_grad_(how != "frozen")
+        owners[0].zero_grad()
+        side.loss(lambda rank, step=step: judge(generator(rows(step, rank))).square().mean()).backward()  # type: ignore[misc]
+        owners[0].step()
+        if how != "frozen":
+            side.synchronize(owners[1])  # its gradients travelled as well
+        judge.requires_grad_(True)
+    return weights(generator, judge)
 
 
 def _train_judge(side: Side, generator: Any, judge: Any, owner: Any, step: int) -> None:
@@ -66,38 +59,32 @@ def _train_judge(side: Side, generator: Any, judge: Any, owner: Any, step: int) 
     owner.step()
 
 
-def loop_one_loss_for_two_optimizers() -> None:
+@agreeing()
+def loop_one_loss_for_two_optimizers(side: Side) -> Values:
     """An encoder and a decoder with an optimizer each, and one backward pass through both."""
-
-    def loop(side: Side) -> Values:
-        models = [network(), torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Linear(16, 2))]
-        owners = [
-            side.wrap(make(model.parameters()), model.named_parameters())
-            for make, model in zip((momentum, adamw), models, strict=True)
-        ]
-        for step in range(STEPS):
-            for owner in owners:
-                owner.zero_grad()
-            side.loss(squared(torch.nn.Sequential(*models), step)).backward()
-            for owner in owners:
-                owner.step()
-        return weights(*models)
-
-    agree(loop)
+    models = [network(), torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Linear(16, 2))]
+    owners = [
+        side.wrap(make(model.parameters()), model.named_parameters())
+        for make, model in zip((momentum, adamw), models, strict=True)
+    ]
+    for step in range(STEPS):
+        for owner in owners:
+            owner.zero_grad()
+        side.loss(squared(torch.nn.Sequential(*models), step)).backward()
+        for owner in owners:
+            owner.step()
+    return weights(*models)
 
 
-def loop_shared_layers() -> None:
+@agreeing()
+def loop_shared_layers(side: Side) -> Values:
     """A layer that is used twice, and one whose weight another layer shares."""
-
-    def loop(side: Side) -> Values:
-        encoder, decoder = torch.nn.Linear(6, 16, bias=False), torch.nn.Linear(16, 6, bias=False)
-        decoder.weight = torch.nn.Parameter(encoder.weight.t().detach().clone())
-        twice = torch.nn.Linear(16, 16)
-        tied = torch.nn.Linear(16, 16, bias=False)
-        tied.weight = twice.weight
-        return _train(side, torch.nn.Sequential(encoder, twice, torch.nn.Tanh(), twice, tied, decoder))
-
-    agree(loop)
+    encoder, decoder = torch.nn.Linear(6, 16, bias=False), torch.nn.Linear(16, 6, bias=False)
+    decoder.weight = torch.nn.Parameter(encoder.weight.t().detach().clone())
+    twice = torch.nn.Linear(16, 16)
+    tied = torch.nn.Linear(16, 16, bias=False)
+    tied.weight = twice.weight
+    return _train(side, torch.nn.Sequential(encoder, twice, torch.nn.Tanh(), twice, tied, decoder))
 
 
 class _Checkpointed(torch.nn.Module):
@@ -135,22 +122,16 @@ def loop_activation_checkpointing() -> None:
         optimizer.zero_grad()
 
 
-def loop_compiled() -> None:
+@agreeing(is_late=(False, True))
+def loop_compiled(side: Side, is_late: bool) -> Values:
     """A compiled model trains as the plain one, wrapped before or after compilation."""
-    for is_late in (False, True):
-
-        def loop(side: Side, is_late: bool = is_late) -> Values:
-            model = network(128)
-            compiled: Any = torch.compile(model, backend="aot_eager")
-            source = compiled if is_late else model
-            optimizer = side.wrap(momentum(source.parameters()), source.named_parameters())
-            for step in range(STEPS):
-                optimizer.zero_grad()
-                side.loss(squared(compiled, step)).backward()
-                optimizer.step()
-            return weights(model)
-
-        agree(loop)
+    model = network(128)
+    compiled: Any = torch.compile(model, backend="aot_eager")
+    source = compiled if is_late else model
+    optimizer = side.wrap(momentum(source.parameters()), source.named_parameters())
+    for step in range(STEPS):
+        train_step(side, optimizer, compiled, step)
+    return weights(model)
 
 
 def loop_kinds_of_optimizers() -> None:
@@ -171,84 +152,72 @@ def loop_kinds_of_optimizers() -> None:
         agree(lambda side, make=make: _train(side, network(128), make))  # type: ignore[misc]
 
 
-def loop_batch_norm_over_all_ranks() -> None:
+@agreeing()
+def loop_batch_norm_over_all_ranks(side: Side) -> Values:
     """`SyncBatchNorm` normalizes as `BatchNorm1d` does on the joined batch."""
-
-    def loop(side: Side) -> Values:
-        norm: Any = torch.nn.BatchNorm1d(16) if side.is_alone else hvd.SyncBatchNorm(16)
-        model = torch.nn.Sequential(torch.nn.Linear(6, 16), norm, torch.nn.Linear(16, 2))
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-        for step in range(STEPS):
-            mine = torch.cat([rows(step, rank) for rank in range(hvd.size()) if side.is_mine(rank)])
-            optimizer.zero_grad()
-            model(mine).square().mean().backward()
-            optimizer.step()
-        return weights(model)
-
-    agree(loop)
+    norm: Any = torch.nn.BatchNorm1d(16) if side.is_alone else hvd.SyncBatchNorm(16)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 16), norm, torch.nn.Linear(16, 2))
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
+        mine = torch.cat([rows(step, rank) for rank in range(hvd.size()) if side.is_mine(rank)])
+        optimizer.zero_grad()
+        model(mine).square().mean().backward()
+        optimizer.step()
+    return weights(model)
 
 
-def loop_sparse_embeddings() -> None:
+@agreeing(
+    make=(lambda p: torch.optim.SparseAdam(p, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)), is_dense=(False, True)
+)
+def loop_sparse_embeddings(side: Side, make: Any, is_dense: bool) -> Values:
     """Embeddings with sparse gradients, reduced as they are or as dense ones; rows that only one rank looked up."""
-    for make in (lambda p: torch.optim.SparseAdam(p, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)):
-        for is_dense in (False, True):
+    table = torch.nn.Embedding(20, 4, sparse=True)
+    optimizer = side.wrap(make(table.parameters()), table.named_parameters(), sparse_as_dense=is_dense)
+    for step in range(STEPS):
 
-            def loop(side: Side, make: Any = make, is_dense: bool = is_dense) -> Values:
-                table = torch.nn.Embedding(20, 4, sparse=True)
-                optimizer = side.wrap(make(table.parameters()), table.named_parameters(), sparse_as_dense=is_dense)
-                for step in range(STEPS):
+        def of_rank(rank: int, step: int = step) -> Any:
+            return table(torch.tensor([step, step, 5 + rank, 19])).square().sum()
 
-                    def of_rank(rank: int, step: int = step) -> Any:
-                        return table(torch.tensor([step, step, 5 + rank, 19])).square().sum()
-
-                    optimizer.zero_grad()
-                    side.loss(of_rank).backward()
-                    optimizer.step()
-                return weights(table)
-
-            agree(loop)
+        optimizer.zero_grad()
+        side.loss(of_rank).backward()
+        optimizer.step()
+    return weights(table)
 
 
-def loop_sparse_beside_dense() -> None:
+@agreeing()
+def loop_sparse_beside_dense(side: Side) -> Values:
     """A sparse table and a dense network with an optimizer each, as SparseAdam wants it."""
-
-    def loop(side: Side) -> Values:
-        table, model = torch.nn.Embedding(20, 6, sparse=True), network()
-        owners = [
-            side.wrap(torch.optim.SparseAdam(table.parameters(), lr=0.1), table.named_parameters()),
-            side.wrap(adamw(model.parameters()), model.named_parameters()),
-        ]
-        for step in range(STEPS):
-            for owner in owners:
-                owner.zero_grad()
-            side.loss(lambda rank, step=step: model(table(torch.tensor([step, rank, 7]))).square().mean()).backward()  # type: ignore[misc]
-            for owner in owners:
-                owner.step()
-        return weights(table, model)
-
-    agree(loop)
+    table, model = torch.nn.Embedding(20, 6, sparse=True), network()
+    owners = [
+        side.wrap(torch.optim.SparseAdam(table.parameters(), lr=0.1), table.named_parameters()),
+        side.wrap(adamw(model.parameters()), model.named_parameters()),
+    ]
+    for step in range(STEPS):
+        for owner in owners:
+            owner.zero_grad()
+        side.loss(lambda rank, step=step: model(table(torch.tensor([step, rank, 7]))).square().mean()).backward()  # type: ignore[misc]
+        for owner in owners:
+            owner.step()
+    return weights(table, model)
 
 
-def loop_uneven_data() -> None:
+@agreeing()
+def loop_uneven_data(side: Side) -> Values:
     """Ranks with different numbers of batches: who has none left joins, and counts as zeros."""
+    model = network(128)
+    optimizer = side.wrap(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
 
-    def loop(side: Side) -> Values:
-        model = network(128)
-        optimizer = side.wrap(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    def of_rank(rank: int, step: int) -> torch.Tensor:
+        return squared(model, step)(rank) if step < 2 + rank else 0.0 * model(rows(step, rank)).sum()
 
-        def of_rank(rank: int, step: int) -> torch.Tensor:
-            return squared(model, step)(rank) if step < 2 + rank else 0.0 * model(rows(step, rank)).sum()
-
-        for step in range(2 + (hvd.size() - 1 if side.is_alone else hvd.rank())):
-            optimizer.zero_grad()
-            side.loss(lambda rank, step=step: of_rank(rank, step)).backward()  # type: ignore[misc]
-            optimizer.step()
-        if not side.is_alone:
-            last = hvd.join()
-            hvd.broadcast_parameters(model.state_dict(), root_rank=last)
-        return weights(model)
-
-    agree(loop)
+    for step in range(2 + (hvd.size() - 1 if side.is_alone else hvd.rank())):
+        optimizer.zero_grad()
+        side.loss(lambda rank, step=step: of_rank(rank, step)).backward()  # type: ignore[misc]
+        optimizer.step()
+    if not side.is_alone:
+        last = hvd.join()
+        hvd.broadcast_parameters(model.state_dict(), root_rank=last)
+    return weights(model)
 
 
 def loop_architectures() -> None:

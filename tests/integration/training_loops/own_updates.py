@@ -10,7 +10,20 @@ from torch.func import functional_call
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, agree, momentum, network, refused, rows, squared, train_step, weights
+from .sides import (
+    Side,
+    Values,
+    agree,
+    agreeing,
+    momentum,
+    network,
+    ordinary,
+    refused,
+    rows,
+    squared,
+    train_step,
+    weights,
+)
 
 STEPS = 6
 WIDTHS = (16, 128)
@@ -102,28 +115,24 @@ def loop_two_steps() -> None:
         agree(looking_ahead)
 
 
-def loop_two_steps_with_a_closure() -> None:
+@agreeing(width=WIDTHS, passes=(1, 2))
+def loop_two_steps_with_a_closure(side: Side, width: int, passes: int) -> Values:
     """`backward()` and then `step(closure)`: the first gradient is combined before the closure is called."""
-    for width, passes in product(WIDTHS, (1, 2)):
+    model = network(width)
+    optimizer = side.wrap(
+        SharpnessAware(model.parameters(), momentum), model.named_parameters(), backward_passes_per_step=passes
+    )
+    for step in range(STEPS):
 
-        def loop(side: Side, width: int = width, passes: int = passes) -> Values:
-            model = network(width)
-            optimizer = side.wrap(
-                SharpnessAware(model.parameters(), momentum), model.named_parameters(), backward_passes_per_step=passes
-            )
-            for step in range(STEPS):
+        def closure(step: int = step) -> Any:
+            for part in range(passes):
+                loss = side.loss(squared(model, 10 * step + part))
+                loss.backward()
+            return loss
 
-                def closure(step: int = step) -> Any:
-                    for part in range(passes):
-                        loss = side.loss(squared(model, 10 * step + part))
-                        loss.backward()
-                    return loss
-
-                closure()
-                optimizer.step(closure)
-            return weights(model)
-
-        agree(loop)
+        closure()
+        optimizer.step(closure)
+    return weights(model)
 
 
 def loop_closure_on_some_ranks() -> None:
@@ -141,7 +150,7 @@ def loop_closure_on_some_ranks() -> None:
         closure()
     refused(lambda: optimizer.step(closure), "backward()", "step(closure)")
     optimizer.zero_grad()
-    _ordinary_afterwards()
+    agree(ordinary)  # the world is as good as it was
 
 
 def _trained(optimizer: Any) -> list[Any]:
@@ -215,7 +224,7 @@ def loop_used_in_flight() -> None:
             optimizer.zero_grad()
 
         refused(use, "synchronize()")
-    _ordinary_afterwards()
+    agree(ordinary)  # the world is as good as it was
 
 
 def _step_alone(model: Any, optimizer: Any) -> None:
@@ -237,110 +246,83 @@ def loop_used_while_accumulated() -> None:
     optimizer.first_step()
     squared(model, 0)(hvd.rank()).backward()
     refused(optimizer.second_step, "again and again", "synchronize()")
-    _ordinary_afterwards()
+    agree(ordinary)  # the world is as good as it was
 
 
-def _ordinary_afterwards() -> None:
-    """Train as usual: the world is as good as it was."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-        for step in range(STEPS):
-            train_step(side, optimizer, model, step)
-        return weights(model)
-
-    agree(loop)
-
-
-def loop_skipped() -> None:
+@agreeing(width=WIDTHS, how=("untouched", "restored", "clamped", "loaded"))
+def loop_skipped(side: Side, width: int, how: str) -> Values:
     """Batches are left out by throwing gradients away, with weights untouched, restored, clamped or loaded."""
-    for width, how in product(WIDTHS, ("untouched", "restored", "clamped", "loaded")):
-
-        def loop(side: Side, width: int = width, how: str = how) -> Values:
-            model = network(width)
-            optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-            saved = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-            state = optimizer.state_dict()
-            for step in range(STEPS):
-                side.loss(squared(model, step)).backward()
-                if step % 3 != 1:
-                    optimizer.step()
-                elif how in {"restored", "loaded"}:
-                    model.load_state_dict(saved)
-                elif how == "clamped":
-                    for parameter in model.parameters():
-                        parameter.data.clamp_(-0.2, 0.2)
-                if step % 3 == 1 and how == "loaded":
-                    optimizer.load_state_dict(state)
-                optimizer.zero_grad()
-            return weights(model)
-
-        agree(loop)
+    model = network(width)
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    saved = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    state = optimizer.state_dict()
+    for step in range(STEPS):
+        side.loss(squared(model, step)).backward()
+        if step % 3 != 1:
+            optimizer.step()
+        elif how in {"restored", "loaded"}:
+            model.load_state_dict(saved)
+        elif how == "clamped":
+            for parameter in model.parameters():
+                parameter.data.clamp_(-0.2, 0.2)
+        if step % 3 == 1 and how == "loaded":
+            optimizer.load_state_dict(state)
+        optimizer.zero_grad()
+    return weights(model)
 
 
-def loop_decayed_by_hand() -> None:
+@agreeing(decay=(lambda weight: weight.mul_(0.99), lambda weight: weight.data.mul_(0.99)))
+def loop_decayed_by_hand(side: Side, decay: Any) -> Values:
     """Weights are decayed between `backward()` and `step()`, alike on all ranks; one part is trained, biases alone."""
-    for decay in (lambda weight: weight.mul_(0.99), lambda weight: weight.data.mul_(0.99)):
-
-        def loop(side: Side, decay: Any = decay) -> Values:
-            model = network()
-            for layer in (0, 2, 4):
-                model[layer].weight.requires_grad_(False)
-            optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-            for step in range(2 * STEPS):
-                optimizer.zero_grad()
-                side.loss(squared(model, step)).backward()
-                with torch.no_grad():
-                    for parameter in model.parameters():
-                        decay(parameter)
-                optimizer.step()
-            return weights(model)
-
-        agree(loop)
+    model = network()
+    for layer in (0, 2, 4):
+        model[layer].weight.requires_grad_(False)
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(2 * STEPS):
+        optimizer.zero_grad()
+        side.loss(squared(model, step)).backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                decay(parameter)
+        optimizer.step()
+    return weights(model)
 
 
-def loop_gradients_of_each_rank_alone() -> None:
+@agreeing()
+def loop_gradients_of_each_rank_alone(side: Side) -> Values:
     """Sharpness-aware minimization whose first step takes each rank's own gradient, by `torch.autograd.grad()`."""
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(STEPS):
 
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
-        for step in range(STEPS):
+        def of_rank(rank: int, step: int = step) -> Any:
+            named = dict(model.named_parameters())
+            slopes = torch.autograd.grad(squared(model, step)(rank), list(named.values()))
+            above = {name: own + RHO * slope for (name, own), slope in zip(named.items(), slopes, strict=True)}
+            return functional_call(model, above, (rows(step, rank),)).square().mean()
 
-            def of_rank(rank: int, step: int = step) -> Any:
-                named = dict(model.named_parameters())
-                slopes = torch.autograd.grad(squared(model, step)(rank), list(named.values()))
-                above = {name: own + RHO * slope for (name, own), slope in zip(named.items(), slopes, strict=True)}
-                return functional_call(model, above, (rows(step, rank),)).square().mean()
-
-            optimizer.zero_grad()
-            side.loss(of_rank).backward()
-            optimizer.step()
-        return weights(model)
-
-    agree(loop)
+        optimizer.zero_grad()
+        side.loss(of_rank).backward()
+        optimizer.step()
+    return weights(model)
 
 
-def loop_climbed_while_accumulated() -> None:
+@agreeing()
+def loop_climbed_while_accumulated(side: Side) -> Values:
     """A rank's own gradient of an accumulation is used on purpose and thrown away; the step is that of all ranks."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
-        for step in range(STEPS):
-            before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-            if not side.is_alone:
-                squared(model, step)(hvd.rank()).backward()
-                with torch.no_grad():
-                    for parameter in model.parameters():
-                        parameter.add_(parameter.grad, alpha=RHO)
-                optimizer.zero_grad()
-                model.load_state_dict(before)
-            for part in range(2):
-                side.loss(squared(model, 2 * step + part)).backward()
-            optimizer.step()
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
+    for step in range(STEPS):
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        if not side.is_alone:
+            squared(model, step)(hvd.rank()).backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(parameter.grad, alpha=RHO)
             optimizer.zero_grad()
-        return weights(model)
-
-    agree(loop)
+            model.load_state_dict(before)
+        for part in range(2):
+            side.loss(squared(model, 2 * step + part)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return weights(model)

@@ -8,6 +8,8 @@ that both sides run the same lines. Models and data are on torch's default devic
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from itertools import product
 from typing import Any, Protocol
 
 import torch
@@ -145,6 +147,24 @@ def agree(loop: Callable[[Side], Values]) -> None:
     assert not any(everybody), "; ".join(sorted({problem for own in everybody for problem in own}))
 
 
+def agreeing(**choices: Iterable[Any]) -> Callable[[Callable[..., Values]], Callable[[], None]]:
+    """Return a decorator: the loop runs on both sides, as `agree` says, once for each combination of choices.
+
+    Args:
+        choices: Values of the loop's further arguments.
+    """
+    kept = {name: tuple(values) for name, values in choices.items()}
+
+    def decorate(loop: Callable[..., Values]) -> Callable[[], None]:
+        def both_sides() -> None:
+            for chosen in product(*kept.values()):
+                agree(partial(loop, **dict(zip(kept, chosen, strict=True))))
+
+        return both_sides
+
+    return decorate
+
+
 def _differences(name: str, value: Any, expected: Any) -> Iterable[str]:
     if not isinstance(value, torch.Tensor):
         if value != expected and value != _rounded(value, expected):
@@ -194,3 +214,12 @@ def train_step(side: Side, optimizer: Any, model: Any, step: int) -> None:
     optimizer.zero_grad()
     side.loss(squared(model, step)).backward()
     optimizer.step()
+
+
+def ordinary(side: Side) -> Values:
+    """Train as everybody does, after which the world is known to be as good as it was."""
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+    for step in range(6):
+        train_step(side, optimizer, model, step)
+    return weights(model)

@@ -14,7 +14,7 @@ from torch.optim import lr_scheduler
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, adamw, agree, momentum, network, squared, train_step, weights
+from .sides import Side, Values, adamw, agree, agreeing, momentum, network, squared, train_step, weights
 
 STEPS = 6
 
@@ -43,85 +43,71 @@ def _rates(optimizer: Any) -> Values:
     return {"rates": [float(group["lr"]) for group in optimizer.param_groups]}
 
 
-def loop_scheduler_before_wrapping() -> None:
+@agreeing(make=SCHEDULERS, is_broadcast=(False, True))
+def loop_scheduler_before_wrapping(side: Side, make: Scheduler, is_broadcast: bool) -> Values:
     """A scheduler made over the inner optimizer rules the wrapper, with and without a broadcast of the state."""
-    for make in SCHEDULERS:
-        for is_broadcast in (False, True):
-
-            def loop(side: Side, make: Scheduler = make, is_broadcast: bool = is_broadcast) -> Values:
-                model = network()
-                inner = momentum(model.parameters())
-                with _no_warning():
-                    scheduler = make(inner)
-                    optimizer = side.wrap(inner, model.named_parameters())
-                    if is_broadcast and not side.is_alone:
-                        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-                    for step in range(STEPS):
-                        train_step(side, optimizer, model, step)
-                        scheduler.step()
-                same = {"shared": inner.param_groups is optimizer.param_groups and inner.state is optimizer.state}
-                return {**weights(model), **_rates(optimizer), **same}
-
-            agree(loop)
-
-
-def loop_scheduler_after_wrapping() -> None:
-    """A scheduler made over the wrapper rules it, after a broadcast and after `load_state_dict` too."""
-    for make in SCHEDULERS:
-
-        def loop(side: Side, make: Scheduler = make) -> Values:
-            model = network()
-            optimizer = side.wrap(adamw(model.parameters(), betas=(0.9, 0.99)), model.named_parameters())
-            with _no_warning():
-                scheduler = make(optimizer)
-                for step in range(STEPS):
-                    if step == 3:
-                        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-                    train_step(side, optimizer, model, step)
-                    scheduler.step()
-            return {**weights(model), **_rates(optimizer)}
-
-        agree(loop)
-
-
-def loop_rate_lowered_on_plateau() -> None:
-    """`ReduceLROnPlateau` made before wrapping, fed with the averaged loss."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        inner = momentum(model.parameters())
-        scheduler = lr_scheduler.ReduceLROnPlateau(inner, factor=0.5, patience=0, threshold=0.5)
+    model = network()
+    inner = momentum(model.parameters())
+    with _no_warning():
+        scheduler = make(inner)
         optimizer = side.wrap(inner, model.named_parameters())
+        if is_broadcast and not side.is_alone:
+            hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         for step in range(STEPS):
             train_step(side, optimizer, model, step)
-            loss = side.loss(squared(model, 99)).detach()
-            scheduler.step(loss if side.is_alone else hvd.allreduce(loss, name="validation"))
-        return {**weights(model), **_rates(optimizer)}
-
-    agree(loop)
+            scheduler.step()
+    same = {"shared": inner.param_groups is optimizer.param_groups and inner.state is optimizer.state}
+    return {**weights(model), **_rates(optimizer), **same}
 
 
-def loop_rate_set_by_hand() -> None:
-    """Options written through the inner optimizer or the wrapper hold for both; numpy and tensor rates too."""
-    for rate in (
+@agreeing(make=SCHEDULERS)
+def loop_scheduler_after_wrapping(side: Side, make: Scheduler) -> Values:
+    """A scheduler made over the wrapper rules it, after a broadcast and after `load_state_dict` too."""
+    model = network()
+    optimizer = side.wrap(adamw(model.parameters(), betas=(0.9, 0.99)), model.named_parameters())
+    with _no_warning():
+        scheduler = make(optimizer)
+        for step in range(STEPS):
+            if step == 3:
+                optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+            train_step(side, optimizer, model, step)
+            scheduler.step()
+    return {**weights(model), **_rates(optimizer)}
+
+
+@agreeing()
+def loop_rate_lowered_on_plateau(side: Side) -> Values:
+    """`ReduceLROnPlateau` made before wrapping, fed with the averaged loss."""
+    model = network()
+    inner = momentum(model.parameters())
+    scheduler = lr_scheduler.ReduceLROnPlateau(inner, factor=0.5, patience=0, threshold=0.5)
+    optimizer = side.wrap(inner, model.named_parameters())
+    for step in range(STEPS):
+        train_step(side, optimizer, model, step)
+        loss = side.loss(squared(model, 99)).detach()
+        scheduler.step(loss if side.is_alone else hvd.allreduce(loss, name="validation"))
+    return {**weights(model), **_rates(optimizer)}
+
+
+@agreeing(
+    rate=(
         lambda step: 0.1 / (1 + step),
         lambda step: 0.1 * np.cos(step / 4),
         lambda step: torch.tensor(0.1 / (1 + step), device="cpu"),
-    ):
-
-        def loop(side: Side, rate: Any = rate) -> Values:
-            model = network()
-            inner = momentum(model.parameters())
-            optimizer = side.wrap(inner, model.named_parameters())
-            for step in range(STEPS):
-                holder = inner if step % 2 else optimizer
-                holder.param_groups[0]["lr"] = rate(step)
-                if step == 3 and not side.is_alone:
-                    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-                train_step(side, optimizer, model, step)
-            return {**weights(model), **_rates(inner)}
-
-        agree(loop)
+    )
+)
+def loop_rate_set_by_hand(side: Side, rate: Any) -> Values:
+    """Options written through the inner optimizer or the wrapper hold for both; numpy and tensor rates too."""
+    model = network()
+    inner = momentum(model.parameters())
+    optimizer = side.wrap(inner, model.named_parameters())
+    for step in range(STEPS):
+        holder = inner if step % 2 else optimizer
+        holder.param_groups[0]["lr"] = rate(step)
+        if step == 3 and not side.is_alone:
+            hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        train_step(side, optimizer, model, step)
+    return {**weights(model), **_rates(inner)}
 
 
 def loop_checkpoint_and_resume() -> None:
@@ -150,31 +136,28 @@ def loop_checkpoint_and_resume() -> None:
     agree(lambda side: loop(side, resumes=not side.is_alone))  # resumed with ringtune, never alone
 
 
-def loop_resumed_by_rank_0() -> None:
+@agreeing()
+def loop_resumed_by_rank_0(side: Side) -> Values:
     """Rank 0 alone loads a checkpoint of a plain optimizer, after wrapping; all ranks get it by broadcast."""
-
-    def loop(side: Side) -> Values:
-        trained = network()
-        before = momentum(trained.parameters())
-        squared(trained, 0)(0).backward()
-        before.step()
-        model = network()
-        inner = momentum(model.parameters(), nesterov=False)
-        scheduler = lr_scheduler.StepLR(inner, 1, 0.5)
-        optimizer = side.wrap(inner, model.named_parameters())
-        if side.is_mine(0):
-            before.param_groups[0]["lr"] = 0.05
-            optimizer.load_state_dict({**before.state_dict(), "param_groups": _with_initial_rate(before)})
-            model.load_state_dict(trained.state_dict())
-        if not side.is_alone:
-            hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-            hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-        for step in range(STEPS):
-            train_step(side, optimizer, model, step)
-            scheduler.step()
-        return {**weights(model), **_rates(optimizer), "inner": float(inner.param_groups[0]["lr"])}
-
-    agree(loop)
+    trained = network()
+    before = momentum(trained.parameters())
+    squared(trained, 0)(0).backward()
+    before.step()
+    model = network()
+    inner = momentum(model.parameters(), nesterov=False)
+    scheduler = lr_scheduler.StepLR(inner, 1, 0.5)
+    optimizer = side.wrap(inner, model.named_parameters())
+    if side.is_mine(0):
+        before.param_groups[0]["lr"] = 0.05
+        optimizer.load_state_dict({**before.state_dict(), "param_groups": _with_initial_rate(before)})
+        model.load_state_dict(trained.state_dict())
+    if not side.is_alone:
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    for step in range(STEPS):
+        train_step(side, optimizer, model, step)
+        scheduler.step()
+    return {**weights(model), **_rates(optimizer), "inner": float(inner.param_groups[0]["lr"])}
 
 
 def _with_initial_rate(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
@@ -182,61 +165,52 @@ def _with_initial_rate(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]
     return [{**group, "initial_lr": 0.05} for group in groups]
 
 
-def loop_loaded_between_passes() -> None:
+@agreeing()
+def loop_loaded_between_passes(side: Side) -> Values:
     """`load_state_dict` in the middle of an accumulation begins a new one."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
+    model = network()
+    optimizer = side.wrap(momentum(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
+    kept = copy.deepcopy(optimizer.state_dict())
+    for step in range(4):
+        side.loss(squared(model, 50 + step)).backward()
+        optimizer.load_state_dict(copy.deepcopy(kept))
+        for parameter in model.parameters():
+            parameter.grad = None
+        for part in range(2):
+            side.loss(squared(model, 2 * step + part)).backward()
+        optimizer.step()
         kept = copy.deepcopy(optimizer.state_dict())
-        for step in range(4):
-            side.loss(squared(model, 50 + step)).backward()
-            optimizer.load_state_dict(copy.deepcopy(kept))
-            for parameter in model.parameters():
-                parameter.grad = None
-            for part in range(2):
-                side.loss(squared(model, 2 * step + part)).backward()
-            optimizer.step()
-            kept = copy.deepcopy(optimizer.state_dict())
-            optimizer.zero_grad()
-        return weights(model)
-
-    agree(loop)
+        optimizer.zero_grad()
+    return weights(model)
 
 
-def loop_wrapped_anew_every_epoch() -> None:
+@agreeing()
+def loop_wrapped_anew_every_epoch(side: Side) -> Values:
     """A new optimizer and scheduler every epoch; the old ones leave nothing behind."""
-
-    def loop(side: Side) -> Values:
-        model = network(128)
-        for epoch in range(3):
-            make = momentum if epoch < 2 else adamw
-            optimizer = side.wrap(make(model.parameters()), model.named_parameters())
-            scheduler = lr_scheduler.ExponentialLR(optimizer, 0.9)
-            for step in range(2):
-                train_step(side, optimizer, model, 2 * epoch + step)
-                scheduler.step()
-        return weights(model)
-
-    agree(loop)
-
-
-def loop_step_hooks() -> None:
-    """Hooks on steps, registered before or after wrapping, run once a step."""
-
-    def loop(side: Side) -> Values:
-        model = network()
-        inner = momentum(model.parameters())
-        calls: list[str] = []
-        inner.register_step_pre_hook(lambda *_: calls.append("before, inner"))
-        optimizer = side.wrap(inner, model.named_parameters())
-        optimizer.register_step_pre_hook(lambda *_: calls.append("before, wrapper"))
-        optimizer.register_step_post_hook(lambda *_: calls.append("after, wrapper"))
+    model = network(128)
+    for epoch in range(3):
+        make = momentum if epoch < 2 else adamw
+        optimizer = side.wrap(make(model.parameters()), model.named_parameters())
+        scheduler = lr_scheduler.ExponentialLR(optimizer, 0.9)
         for step in range(2):
-            train_step(side, optimizer, model, step)
-        return {**weights(model), "calls": calls}
+            train_step(side, optimizer, model, 2 * epoch + step)
+            scheduler.step()
+    return weights(model)
 
-    agree(loop)
+
+@agreeing()
+def loop_step_hooks(side: Side) -> Values:
+    """Hooks on steps, registered before or after wrapping, run once a step."""
+    model = network()
+    inner = momentum(model.parameters())
+    calls: list[str] = []
+    inner.register_step_pre_hook(lambda *_: calls.append("before, inner"))
+    optimizer = side.wrap(inner, model.named_parameters())
+    optimizer.register_step_pre_hook(lambda *_: calls.append("before, wrapper"))
+    optimizer.register_step_post_hook(lambda *_: calls.append("after, wrapper"))
+    for step in range(2):
+        train_step(side, optimizer, model, step)
+    return {**weights(model), "calls": calls}
 
 
 def loop_copies() -> None:

@@ -2,6 +2,7 @@
 # Every target works from a fresh clone and does no work twice. `make help` lists them; `##@` begins a group there.
 
 SHELL := /bin/bash
+SPACE := $() $()
 .DEFAULT_GOAL := help
 
 PYTHON  ?= python3
@@ -249,14 +250,17 @@ docs-pictures: setup system-packages ## take the tutorial's pictures from real j
 
 ##@ Release
 
-wheels: dist/.built ## build dist/: the sdist, and wheels for x86-64 and aarch64 (10 minutes)
+WHEELS_BUILT := dist/.built-$(subst $(SPACE),-,$(strip $(ARCHITECTURES)))
+
+wheels: setup ## build dist/: the sdist, and wheels for x86-64 and aarch64 (6 minutes)
+	@+$(call locked,$(WHEELS_BUILT))
 
 $(VENV)/.wheel-tools: | $(VENV)/.created
 	$(call install_locked,$(VENV),wheels)
 	@touch $@
 
-dist/.built: pyproject.toml README.md LICENSE NOTICE $(wildcard native/licenses/*) native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
-	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python native/packaging/wheels.py --glibc $(GLIBC) $(ARCHITECTURES)
+$(WHEELS_BUILT): pyproject.toml README.md LICENSE NOTICE $(wildcard native/licenses/*) native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(call step,wheels for $(ARCHITECTURES)) $(BIN)/python native/packaging/wheels.py --glibc $(GLIBC) $(ARCHITECTURES)
 	@touch $@
 
 # The compiler alone, not free software, whose version native/packaging/kernels.py names as well.

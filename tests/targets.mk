@@ -114,14 +114,15 @@ test-platforms: setup-platforms ## run the tests with Spark, Ray, Slurm, Kuberne
 	@$(PLATFORMS)/bin/pytest tests/platforms -m "not long" -n 2 --junitxml=$(RESULTS)/platforms.xml
 
 # The tests run in environments of their own and use nothing of this folder but dist.
-test-wheel: setup wheels ## install the wheel into an empty environment; run jobs, service and plugins there
+test-wheel: setup ## install this machine's wheel into an empty environment; run jobs, service and plugins there
+	@$(MAKE) --no-print-directory wheels ARCHITECTURES=$(shell uname -m)
 	@mkdir -p $(RESULTS)
-	@$(BIN)/pytest tests/package --junitxml=$(RESULTS)/wheel.xml
+	@$(BIN)/pytest tests/package -m "not long" --junitxml=$(RESULTS)/wheel.xml
 
 STRESS_ROUNDS ?= 1000000
 DEVICE_ROUNDS ?= 100000
 
-test-long: setup setup-mpi setup-tensorflow setup-platforms setup-petastorm setup-mxnet ## run all tests with full counts, and print what they counted (two hours)
+test-long: setup setup-mpi setup-tensorflow setup-platforms setup-petastorm setup-mxnet wheels ## run all tests with full counts, and print what they counted (two hours)
 	@rm -rf $(RESULTS)
 	@is_bad=0; \
 	$(MAKE) --no-print-directory test-native || is_bad=1; \
@@ -131,6 +132,7 @@ test-long: setup setup-mpi setup-tensorflow setup-platforms setup-petastorm setu
 	$(MAKE) --no-print-directory --keep-going test-mpi || is_bad=1; \
 	$(TENSORFLOW)/bin/pytest tests/tensorflow --junitxml=$(RESULTS)/tensorflow.xml || is_bad=1; \
 	$(PLATFORMS)/bin/pytest tests/platforms --junitxml=$(RESULTS)/platforms.xml || is_bad=1; \
+	$(BIN)/pytest tests/package --junitxml=$(RESULTS)/wheel.xml || is_bad=1; \
 	$(BIN)/python tests/summary.py $(RESULTS) --recorded && [ $$is_bad = 0 ]
 
 test-stress: setup ## run STRESS_ROUNDS allreduces (10⁶) while parameters switch, DEVICE_ROUNDS on a stand-in GPU

@@ -6,12 +6,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from ringtune import __version__
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIST = REPOSITORY / "dist"
 GLIBC = (2, 28)
-ARCHITECTURES = ("x86_64", "aarch64")
+FOREIGN = {"x86_64", "aarch64"} - {platform.machine()}
+ARCHITECTURES = (platform.machine(), *(pytest.param(name, marks=pytest.mark.long) for name in FOREIGN))
+"""Architectures of the wheels. Those that are cross-compiled take minutes to build, and `make test-long` has them."""
 PYTHON_TAG = "cp312-abi3" if sys.version_info >= (3, 12) else "cp{0}{1}-cp{0}{1}".format(*sys.version_info)
 
 

@@ -89,11 +89,12 @@ $(VENV)/.created:
 	@$(call install_locked,$(VENV),build)
 	@touch $@
 
+# A machine without a compiler has no ar either: CMake finds LLVM's by these names beside the compiler.
 $(VENV)/bin/zig-c++: | $(VENV)/.created
 	@echo "'$(MISSING_CXX)' is no C++20 compiler here: installing the ziglang wheel and building with its clang"
 	@$(call install_locked,$(VENV),wheels)
-	@printf '#!/bin/sh\nexec "%s/python" -m ziglang cc "$$@"\n' "$(BIN)" > $(@D)/zig-cc && chmod +x $(@D)/zig-cc
-	@printf '#!/bin/sh\nexec "%s/python" -m ziglang c++ "$$@"\n' "$(BIN)" > $@ && chmod +x $@
+	@for pair in cc:zig-cc ar:llvm-ar ranlib:llvm-ranlib c++:zig-c++; do program=$(@D)/$${pair#*:}; \
+	  printf '#!/bin/sh\nexec "%s/python" -m ziglang %s "$$@"\n' "$(BIN)" "$${pair%:*}" >"$$program" && chmod +x "$$program"; done
 
 # The second command finds all but torch installed: which build of it is wanted, and so its hash, differs by machine.
 $(VENV)/.packages: pyproject.toml requirements/development.txt | $(VENV)/.created $(COMPILER)

@@ -106,21 +106,23 @@ def test_two_makes_at_once_take_turns(tmp_path: Path) -> None:
     """A make that finds the lock of the clone taken says so, and goes on when the other has ended."""
     definition = _definition("locked")
     (tmp_path / "Makefile").write_text(
-        f"{definition}\nfirst:\n\t@$(call locked,work)\nwork:\n\t@echo begins; read line < gate; echo ends\n",
+        f"{definition}\nfirst:\n\t@$(call locked,work)\nwork:\n\t@echo begins; read line < $$GATE; echo ends\n",
         encoding="utf-8",
     )
-    os.mkfifo(tmp_path / "gate")
+    gates = tmp_path / "first_gate", tmp_path / "second_gate"  # one each: the second make may open its own at any time
+    for gate in gates:
+        os.mkfifo(gate)
 
-    with _make(tmp_path) as one:
+    with _make(gates[0]) as one:
         assert one.stdout is not None
         assert "begins\n" == one.stdout.readline()
-        with _make(tmp_path) as other:
+        with _make(gates[1]) as other:
             assert other.stdout is not None
             waiting = other.stdout.readline()
-            _open_gate(tmp_path)
+            gates[0].write_text("\n", encoding="ascii")
             first = one.communicate()[0]
             begun = other.stdout.readline()
-            _open_gate(tmp_path)
+            gates[1].write_text("\n", encoding="ascii")
             second = other.communicate()[0]
 
     assert "another make sets up this clone" in waiting
@@ -136,9 +138,8 @@ def _definition(name: str) -> str:
     return text[start:end]
 
 
-def _make(folder: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen(["make", "first"], cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True)
-
-
-def _open_gate(folder: Path) -> None:
-    (folder / "gate").write_text("\n", encoding="ascii")
+def _make(gate: Path) -> "subprocess.Popen[str]":
+    variables = {**os.environ, "GATE": str(gate)}
+    return subprocess.Popen(
+        ["make", "first"], cwd=gate.parent, env=variables, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )

@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ MAX_STEPS = 200
 )
 def test_steps_are_left_to_test_what_was_found(scenario: str, seed: int) -> None:
     """Half of the step time is to be gained: neither a pause in the test nor waiting in the search may cost that."""
-    target = SCENARIOS[scenario].target(seed)
+    target = replace(SCENARIOS[scenario], baseline=Config({"hierarchical_allreduce": False})).target(seed)
     settings = RunSettings(
         max_steps=MAX_STEPS, max_samples=MAX_STEPS, warmup_steps=0, steps_per_sample=10, key={}, seed=seed
     )

@@ -192,14 +192,15 @@ def test_a_second_job_adopts_what_the_first_has_found(tmp_path: Path) -> None:
     """Within a hundred steps, through the file: the first config that it tries is the first job's best."""
     store = StudyStore(tmp_path / "studies.jsonl")
     first = KeepingLog()
-    target = SCENARIOS["manysmall_8x8_25gbit"].target(seed=1)
+    job = replace(SCENARIOS["manysmall_8x8_25gbit"], baseline=Config({"hierarchical_allreduce": False}))
+    target = job.target(seed=1)
     settings = RunSettings(key=KEY, warmup_steps=0, steps_per_sample=10, seed=1)
     designer = make_designer("gp", target.space(), 1)
     TuningRun(target, designer, settings, first, SilentObserver(), clock=target.clock).run()
     store.keep(first.finished_run())
 
     later = KeepingLog()
-    target = SCENARIOS["manysmall_8x8_25gbit"].target(seed=2)
+    target = job.target(seed=2)
     studies = earlier_studies(store.runs(), KEY, target.space(), 2)
     settings = replace(settings, max_steps=100, max_samples=100, seed=2)
     warm = make_designer("gp", target.space(), 2, studies)

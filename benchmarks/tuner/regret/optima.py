@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ringtune.cache_files import user_cache_folder
-from ringtune.tuner import simulator
+from ringtune.tuner import Config, simulator
 from ringtune.tuner.designers.candidates import neighbour
 from ringtune.tuner.simulator import Scenario, SimulatedTarget
 from ringtune.tuner.testing import coarse_grid
@@ -37,13 +37,14 @@ def optimum_ms(scenario: Scenario, folder: Path | None = None) -> float:
     try:
         return float(json.loads(place.read_text(encoding="utf-8"))["optimum_ms"])
     except (OSError, ValueError, KeyError, TypeError):
-        found = search_optimum_ms(scenario.target(0))
+        target = scenario.target(0)
+        found = target.step_ms(search_optimum(target))
     _keep(place, {"scenario": scenario.name, "optimum_ms": found})
     return found
 
 
-def search_optimum_ms(target: SimulatedTarget) -> float:
-    """Return the shortest noise-free step, milliseconds: of a grid, and of climbs from its best."""
+def search_optimum(target: SimulatedTarget) -> Config:
+    """Return the config with the shortest noise-free step: of a grid, and of climbs from its best."""
     space, step_ms = target.space(), target.step_ms
     best = sorted(coarse_grid(space, GRID_POINTS), key=step_ms)[:CLIMBS]
     rng = np.random.default_rng(0)
@@ -51,7 +52,7 @@ def search_optimum_ms(target: SimulatedTarget) -> float:
         for index, config in enumerate(best):
             near = [neighbour(space, config, rng, step) for _ in range(TRIES)]
             best[index] = min([config, *near], key=step_ms)
-    return min(map(step_ms, [*best, target.baseline()]))
+    return min([target.baseline(), *best], key=step_ms)
 
 
 def _keep(place: Path, contents: dict[str, object]) -> None:
@@ -63,7 +64,7 @@ def _keep(place: Path, contents: dict[str, object]) -> None:
 
 
 def _digest(scenario: Scenario) -> str:
-    asked = (scenario.job, scenario.cluster, scenario.machine, scenario.baseline)
+    asked = (scenario.job, scenario.cluster, scenario.machine, scenario.target(0).baseline())
     return hashlib.sha256(f"{asked!r} {_sources_digest()}".encode()).hexdigest()[:32]
 
 

@@ -30,6 +30,7 @@ class Problem(ABC):
         kind: `simulated`, `recorded` (a surface of this engine's), `public` (measurements of others) or `relaunched`
             (the same, every window a launch of its own).
         step_noise: Standard deviation of ln(step time) between steps.
+        ranks_per_host: Layout of a job of this engine, whose default begins it; empty where others chose the default.
         is_inert: Whether the knobs do nothing (A/A): any change is an error of the first kind.
         data_digest: Identifies the measurements that it consists of; empty where it is code alone.
     """
@@ -37,6 +38,7 @@ class Problem(ABC):
     name: str
     kind: str
     step_noise: float
+    ranks_per_host: tuple[int, ...] = ()
     is_inert: bool = False
     data_digest: str = ""
 

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded surfaces of this engine (`ringtune bench --record-surface`) as problems, replayed with their real noise."""
+"""Recorded surfaces of this engine (`ringtune bench --record-surface`) as problems, replayed with their real noise.
+
+A replayed job begins at the default that ships, whatever the default was when the surface was recorded.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ringtune.bench.surface_file import Header, read_surface
-from ringtune.tuner import BooleanParameter, CategoryParameter, Config, NumberParameter, Prior, SearchSpace
+from ringtune.errors import ConfigError
+from ringtune.tuner import (
+    BooleanParameter,
+    CategoryParameter,
+    Config,
+    NumberParameter,
+    Prior,
+    SearchSpace,
+    default_config,
+)
 from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
 from ringtune.tuner.space.config import Value
 from ringtune.tuner.space.parameter_types import Parameter
@@ -32,13 +44,16 @@ def recorded_problem(path: Path) -> TableProblem:
     """Return a surface as a problem.
 
     Raises:
-        ConfigError: If the file is none.
+        ConfigError: If the file is none, or the default was not measured.
     """
     header, rows = read_surface(path)
-    baseline = Config(header["baseline"])
+    recorded, layout = Config(header["baseline"]), tuple(header["ranks_per_host"])
     cells = {
-        baseline.replace(row["config"]): tuple(tuple(window["step_ms"]) for window in row["windows"]) for row in rows
+        recorded.replace(row["config"]): tuple(tuple(window["step_ms"]) for window in row["windows"]) for row in rows
     }
+    baseline = Config({name: value for name, value in default_config(layout).items() if name in recorded})
+    if baseline not in cells:
+        raise ConfigError(f"{path} has no measurement of today's default, {dict(baseline)}; record the surface again")
     algorithms = sorted({str(config["allreduce_algorithm"]) for config in cells} - {"auto"})
     table = Table(
         name=PREFIX + path.name.removesuffix(SUFFIX),
@@ -48,6 +63,7 @@ def recorded_problem(path: Path) -> TableProblem:
         cells=cells,
         bytes_per_step=sum(header["gradient_bytes"]),
         cost_model=lambda: _cost_model(header),
+        ranks_per_host=layout,
     )
     return TableProblem(table)
 
@@ -92,4 +108,5 @@ def _cost_model(header: Header) -> Prior:
     if len({size for size, _ in calls}) < 2:
         return CostModelPrior(shape, EngineCosts())
     call_bytes, call_s = [int(size) for size, _ in calls], [seconds for _, seconds in calls]
-    return CostModelPrior(shape, fitted_costs(call_bytes, call_s, layout, is_hierarchical=False))
+    is_hierarchical = bool(header["baseline"]["hierarchical_allreduce"])
+    return CostModelPrior(shape, fitted_costs(call_bytes, call_s, layout, is_hierarchical=is_hierarchical))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Raw rows behind the printed tables: one per run and budget, compressed, beside the tables.
 
-They are made from the files of `--keep` and name each problem's kind, so that tables need no data of the problems.
+They are made from the files of `--keep` and name each problem's kind and default, so that tables need no data of the
+problems. Runs that began at the flat ring, the default between hosts before the hierarchical allreduce, have files of
+their own.
 """
 
 import csv
@@ -18,6 +20,7 @@ from .problem import Problem
 
 FOLDER = Path(__file__).parent / "results"
 RUNS, CONTROL = FOLDER / "runs.csv.xz", FOLDER / "control.csv.xz"
+RING_RUNS, RING_CONTROL = FOLDER / "flat_ring_runs.csv.xz", FOLDER / "flat_ring_control.csv.xz"
 DIGITS = 5
 """After the point, of fractions; seconds have fewer that say anything."""
 
@@ -29,10 +32,12 @@ class Row(Outcome):
     Attributes:
         kind: The problem's kind.
         step_noise: The problem's noise of steps.
+        default: Config with which the job began, in JSON: what gains, losses and regret are measured against.
     """
 
     kind: str = ""
     step_noise: float = 0.0
+    default: str = ""
 
 
 FRACTIONS = ("regret", "loss", "slow_down", "later_cost", "seconds", "step_noise")
@@ -75,11 +80,12 @@ def of_rival(rows: Sequence[Row], rival: str) -> list[Row]:
 
 def _rounded(outcome: Outcome, problem: Problem) -> Row:
     values: dict[str, Any] = {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in asdict(outcome).items()}
-    return Row(**values, kind=problem.kind, step_noise=round(problem.step_noise, DIGITS))
+    default = json.dumps(problem.baseline.to_json())
+    return Row(**values, kind=problem.kind, step_noise=round(problem.step_noise, DIGITS), default=default)
 
 
 def _row(values: dict[str, str]) -> Row:
-    read: dict[str, Any] = {name: values[name] for name in ("problem", "rival", "kind")}
+    read: dict[str, Any] = {name: values[name] for name in ("problem", "rival", "kind", "default")}
     read |= {name: int(values[name]) for name in ("seed", "budget", "steps")}
     read |= {name: float(values[name]) for name in FRACTIONS}
     return Row(**read, is_changed=values["is_changed"] == "True")

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ringtune.tuner import Config, Prior, default_config
+from ringtune.tuner import Config, Prior
 from ringtune.tuner.priors.cost_model import CostModelPrior, JobShape, fitted_costs
-from ringtune.tuner.simulator import Noise, Scenario, SimulatedTarget
+from ringtune.tuner.simulator import Cluster, Noise, Scenario, SimulatedTarget
 from ringtune.tuner.simulator.collectives import Task, allreduce_time
 from ringtune.tuner.simulator.knobs import Algorithm
 
@@ -41,6 +41,11 @@ class SimulatedProblem(Problem):
     def name(self) -> str:  # type: ignore[override]
         """The scenario's; a prefix says that the knobs do nothing."""
         return f"{INERT_PREFIX if self.is_inert else ''}{self.scenario.name}"
+
+    @property
+    def ranks_per_host(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The scenario's layout."""
+        return self.scenario.cluster.layout
 
     @property
     def step_noise(self) -> float:  # type: ignore[override]
@@ -83,7 +88,8 @@ class SimulatedProblem(Problem):
     def cost_model(self, seed: int) -> Prior:
         """Return the cost model as a job would have it: fitted to noisy allreduces that it timed at its start."""
         job, cluster, machine = self.scenario.job, self.scenario.cluster, self.scenario.machine
-        algorithm = Algorithm.RING if cluster.hosts > 1 else Algorithm.REDUCE_SCATTER_ALLGATHER
+        is_hierarchical = bool(self.baseline["hierarchical_allreduce"])
+        algorithm = _timed_algorithm(cluster, is_hierarchical=is_hierarchical)
         rng = np.random.default_rng([seed, 1])
         seconds = [
             MS_TO_S
@@ -93,8 +99,15 @@ class SimulatedProblem(Problem):
         ]
         sizes = tuple(gradient.bytes for gradient in job.gradients)
         shape = JobShape(sizes, cluster.layout, is_crowded=job.compute_threads > 0)
-        costs = fitted_costs(CALL_BYTES, seconds, cluster.layout, is_hierarchical=False)
+        costs = fitted_costs(CALL_BYTES, seconds, cluster.layout, is_hierarchical=is_hierarchical)
         return CostModelPrior(shape, costs)
+
+
+def _timed_algorithm(cluster: Cluster, *, is_hierarchical: bool) -> Algorithm:
+    """Return the algorithm of the allreduces that a job times at its start."""
+    if is_hierarchical:
+        return Algorithm.HIERARCHICAL
+    return Algorithm.RING if cluster.hosts > 1 else Algorithm.REDUCE_SCATTER_ALLGATHER
 
 
 class KnownTarget(SimulatedTarget):
@@ -107,7 +120,7 @@ class KnownTarget(SimulatedTarget):
             scenario.cluster,
             machine=scenario.machine,
             noise=scenario.noise,
-            baseline=default_config().replace(scenario.baseline),
+            baseline=truth.baseline(),
             seed=seed,
         )
         self._truth = truth

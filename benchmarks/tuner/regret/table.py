@@ -50,6 +50,7 @@ class Table:
         bytes_per_step: Gradient bytes of a step.
         cost_model: Prior that a job has at its start, if any.
         is_relaunched: Whether every window is of a launch of its own; else steps alone scatter.
+        ranks_per_host: Layout of a job of this engine; empty for other engines.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Table:
     bytes_per_step: int
     cost_model: Callable[[], Prior | None] = field(default=lambda: None, compare=False)
     is_relaunched: bool = True
+    ranks_per_host: tuple[int, ...] = ()
 
     @cached_property
     def cell_ms(self) -> Mapping[Config, float]:
@@ -170,6 +172,11 @@ class TableProblem(Problem):
     def kind(self) -> str:  # type: ignore[override]
         """The table's."""
         return self.table.kind
+
+    @property
+    def ranks_per_host(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The table's."""
+        return self.table.ranks_per_host
 
     @cached_property
     def step_noise(self) -> float:  # type: ignore[override]

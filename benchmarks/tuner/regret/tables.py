@@ -2,7 +2,8 @@
 """Makes the tables of README.md, of this folder's and of docs/howto/tuning_budget.md from the raw rows in results/.
 
 `python -m benchmarks.tuner.regret.tables` rewrites them between their marks; `--take FILE` first takes in the outcomes
-of a file of `python -m benchmarks.regret --keep FILE`. A test fails when a table and its rows disagree.
+of a file of `python -m benchmarks.regret --keep FILE`. A test fails when a table and its rows disagree, or when rows
+began at another default than the one that ships.
 """
 
 import argparse
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from .gains import Gain, gains_table, read_gains
 from .problem import NEAR
 from .problems import Sources, all_problems
 from .report import STANDARD_ERRORS, WORSE
-from .rows import CONTROL, RUNS, Row, of_rival, read_rows, rows_of, write_rows
+from .rows import CONTROL, RING_CONTROL, RING_RUNS, RUNS, Row, of_rival, read_rows, rows_of, write_rows
 
 ROOT = Path(__file__).parents[3]
 PAGES = (ROOT / "README.md", Path(__file__).parent / "README.md", ROOT / "docs" / "howto" / "tuning_budget.md")
@@ -40,16 +42,19 @@ NAMES: Mapping[str, str] = {
 """Rivals as the tables call them, in their order; those without rows are left out."""
 KINDS: Mapping[str, tuple[str, ...]] = {
     "all": ("simulated", "recorded", "public"),
-    "here": ("simulated", "recorded"),
     "simulated": ("simulated",),
     "recorded": ("recorded",),
     "public": ("public",),
 }
-PARTS: Mapping[str, Mapping[str, str]] = {
-    "all": {"simulated": "simulated", "recorded": "recorded", "public": "public tables", "all": "all together"},
-    "here": {"here": "those in this repository"},
+PARTS: Mapping[str, str] = {
+    "simulated": "simulated",
+    "recorded": "recorded",
+    "public": "public tables",
+    "all": "all together",
 }
 """Rows of a table that has one for each kind of problem, with their names."""
+RING = "flat ring"
+"""Name of the tables of runs that began at the flat ring."""
 
 
 def counting(control: Sequence[Row]) -> frozenset[str]:
@@ -63,16 +68,29 @@ def counting(control: Sequence[Row]) -> frozenset[str]:
 class Tables:
     """All tables, by name."""
 
-    def __init__(self, runs: Sequence[Row], control: Sequence[Row]) -> None:
-        """Take the raw rows."""
+    def __init__(
+        self, runs: Sequence[Row], control: Sequence[Row], gains: Sequence[Gain] = (), ring: "Tables | None" = None
+    ) -> None:
+        """Take the raw rows.
+
+        Args:
+            runs: Rows of runs that began at today's default.
+            control: Rows of their control.
+            gains: Gains over today's default.
+            ring: Tables of runs that began at the flat ring.
+        """
         counted = counting(control)
         self._control = control
+        self._gains = gains
+        self._ring = ring
         self._searched = [row for row in runs if row.problem in counted]
         self._others = [row for row in runs if row.problem not in counted]
 
     def table(self, name: str) -> str:
         """Return a table in Markdown: what it shows, and of which problems, such as `regret, all`."""
         what, _, kind = name.partition(", ")
+        if kind == RING and self._ring is not None:
+            return self._ring.table(f"{what}, all")
         made: Mapping[str, Callable[[str], list[list[str]]]] = {
             "regret": self._regret,
             "paired": self._paired,
@@ -80,6 +98,7 @@ class Tables:
             "safety": self._safety,
             "control": self._settled,
             "scatter": self._by_scatter,
+            "gains": lambda _: gains_table(self._gains),
         }
         return _markdown(made[what](kind))
 
@@ -112,8 +131,13 @@ class Tables:
     def _unset(self, kind: str) -> list[list[str]]:
         """Return the regret of a job that sets nothing, and what its decision took, by kind of problem."""
         lines = [["jobs", "problems", "seeds", "regret", "steps, median and most", "seconds, median and most"]]
-        lines += [_spent_line(name, of_rival(self._of(part), UNSET)) for part, name in PARTS[kind].items()]
-        return [*lines, _spent_line("the same with 20 samples, the default before", of_rival(self._of(kind), BEFORE))]
+        parts = {
+            name: of_rival(self._of(part), UNSET)
+            for part, name in PARTS.items()
+            if set(KINDS[part]) <= set(KINDS[kind])
+        }
+        parts["the same with 20 samples, the default before"] = of_rival(self._of(kind), BEFORE)
+        return [*lines, *(_spent_line(name, rows) for name, rows in parts.items() if rows)]
 
     def _safety(self, kind: str) -> list[list[str]]:
         """Return how many picks leave a job over 1 % slower than its baseline, and the cost of the search."""
@@ -135,6 +159,8 @@ class Tables:
         lines = [["scatter of a step", "jobs", "100 steps", *map(str, BUDGETS[1:])]]
         for low, high in pairwise(SCATTER):
             here = [row for row in rows if low < row.step_noise <= high]
+            if not here:
+                continue
             name = f"up to {100 * high:g} %" if low == 0 else f"{100 * low:g} to {100 * high:g} %"
             cells = [_regret_cell([row for row in here if row.budget == budget]) for budget in BUDGETS]
             lines.append([name, str(len({row.problem for row in here})), *cells])
@@ -160,6 +186,12 @@ def standard_error(rows: Sequence[Row]) -> float:
         by_problem.setdefault(row.problem, []).append(row.regret)
     known = [np.var(of, ddof=1) / len(of) for of in by_problem.values() if len(of) > 1]
     return float(np.sqrt(sum(known))) / len(by_problem) if len(known) == len(by_problem) else float("nan")
+
+
+def kept_tables() -> Tables:
+    """Return the tables of the rows that are kept."""
+    ring = Tables(read_rows(RING_RUNS), read_rows(RING_CONTROL))
+    return Tables(read_rows(RUNS), read_rows(CONTROL), read_gains(), ring)
 
 
 def rewritten(page: str, tables: Tables) -> str:
@@ -228,7 +260,7 @@ def main() -> None:
         write_rows(RUNS, [row for file in arguments.take for row in rows_of(file, problems)])
     if arguments.take_control is not None:
         write_rows(CONTROL, rows_of(arguments.take_control, problems))
-    tables = Tables(read_rows(RUNS), read_rows(CONTROL))
+    tables = kept_tables()
     for page in PAGES:
         page.write_text(rewritten(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
 

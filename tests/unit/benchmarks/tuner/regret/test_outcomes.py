@@ -17,7 +17,7 @@ from benchmarks.tuner.regret.report import cost_table, render
 PROBLEMS = problems_of(Sources(), "simulated")
 RECORDED = problems_of(Sources(), "recorded")
 STEEP, FLAT, INERT = "manysmall_np2", "resnet50_np2_flat", "aa_manysmall_np2"
-RECORDED_STEEP = "recorded_resnet50_2x2_1gbit"
+RECORDED_STEEP = "recorded_manysmall_2x2_1gbit"
 
 
 def outcome(

@@ -26,6 +26,24 @@ def test_a_surface_is_a_problem(tmp_path: Path) -> None:
     assert 1.0 == problem.table.space.parameters[1].low  # type: ignore[union-attr]
 
 
+def test_a_replayed_job_begins_at_the_default_that_ships(tmp_path: Path) -> None:
+    """Between hosts that is the hierarchical allreduce, though the surface was recorded when it was the flat ring."""
+    configs = [*CONFIGS, {"hierarchical_allreduce": True}]
+
+    problem = recorded_problem(surface(tmp_path, slower_by_ms=9.0, ranks_per_host=(2, 2), configs=configs))
+
+    assert default_config((2, 2)) == problem.baseline
+    assert problem.baseline == problem.target(0).baseline()
+    assert 14.5 == pytest.approx(problem.baseline_ms)
+    assert problem.loss(default_config()) > 0.0
+
+
+def test_a_surface_without_the_default_that_ships_is_refused(tmp_path: Path) -> None:
+    """There is nothing to measure a gain against."""
+    with pytest.raises(ConfigError, match="no measurement of today's default.*record the surface again"):
+        recorded_problem(surface(tmp_path, ranks_per_host=(2, 2)))
+
+
 def test_the_cost_model_knows_the_job(tmp_path: Path) -> None:
     """The cost model gets the job's gradients, and the allreduces that it timed when it began."""
     problem = recorded_problem(surface(tmp_path))

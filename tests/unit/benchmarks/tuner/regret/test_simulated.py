@@ -1,16 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenarios as problems: without noise, and with knobs that do nothing."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from benchmarks.tuner.regret import simulated
 from benchmarks.tuner.regret.simulated import SimulatedProblem
-from ringtune.tuner import WindowSpec
-from ringtune.tuner.simulator import Cluster, Noise, Scenario
+from ringtune.tuner import Config, WindowSpec
+from ringtune.tuner.priors.cost_model import EngineCosts, fitted_costs
+from ringtune.tuner.simulator import Cluster, Noise, Scenario, parse_link
 from tests.unit.tuner.simulator.jobs import job_of
 
 SCENARIO = Scenario("small", job_of(4096, 1 << 20, 4096), Cluster(1, 2, 2), noise=Noise.none())
+
+
+def test_a_job_times_the_allreduce_that_it_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between hosts the cost model is fitted to hierarchical calls, or to those of a ring if the job set that."""
+    asked = []
+    between_hosts = replace(SCENARIO, cluster=Cluster(2, 2, 2, parse_link("1gbit")))
+    ring = replace(between_hosts, baseline=Config({"hierarchical_allreduce": False}))
+
+    def noted(sizes: Sequence[int], seconds: Sequence[float], layout: Sequence[int], **how: bool) -> EngineCosts:
+        asked.append((how, max(seconds)))
+        return fitted_costs(sizes, seconds, layout, **how)
+
+    monkeypatch.setattr(simulated, "fitted_costs", noted)
+    for scenario in (between_hosts, ring):
+        SimulatedProblem(scenario).cost_model(0)
+
+    (hierarchical, its_longest_s), (flat, longest_s) = asked
+    assert ({"is_hierarchical": True}, {"is_hierarchical": False}) == (hierarchical, flat)
+    assert longest_s > 1.2 * its_longest_s
 
 
 def test_without_noise_every_step_takes_as_long() -> None:

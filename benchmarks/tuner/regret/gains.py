@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 from ringtune.tuner import Config, default_config
 
@@ -24,8 +25,7 @@ from .table import TableProblem
 
 GAINS = FOLDER / "gains.csv"
 DIGITS = 4
-"""After the point, of milliseconds."""
-MANY_HOSTS = 64
+"""Digits after the point, of milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Gain:
         hosts: Number of hosts.
         ranks: Number of ranks on all hosts.
         default: Default that ships, in this job's layout.
-        settings: What the job itself sets in place of the default, with which it begins.
+        settings: Values that the job itself sets in place of the default; it begins with them.
         begin_ms: True step time with which it begins, milliseconds.
         best: Config with the shortest true step.
-        best_ms: That step, milliseconds.
+        best_ms: True step time of the best config, milliseconds.
     """
 
     problem: str
@@ -58,6 +58,39 @@ class Gain:
     def gain(self) -> float:
         """Fraction by which the best config is faster than what the job begins with."""
         return self.begin_ms / self.best_ms - 1.0
+
+
+class Group(NamedTuple):
+    """Jobs that share a line of the table.
+
+    Attributes:
+        name: The line's name.
+        kind: The problems' kind.
+        hosts: Numbers of hosts.
+        has_settings: Whether they are jobs with settings of their own, or without; None for both.
+    """
+
+    name: str
+    kind: str
+    hosts: range
+    has_settings: bool | None = False
+
+    def has(self, row: Gain) -> bool:
+        """Return whether a job belongs to it."""
+        return row.kind == self.kind and row.hosts in self.hosts and self.has_settings in (None, bool(row.settings))
+
+
+ANY = range(1, 1 << 20)
+GROUPS = (
+    Group("simulated, one host", "simulated", range(1, 2)),
+    Group("simulated, 2 to 16 hosts", "simulated", range(2, 17)),
+    Group("simulated, 64 hosts", "simulated", range(64, 65)),
+    Group("simulated, with `fusion_bytes=0,cycle_ms=20` set", "simulated", ANY, has_settings=True),
+    Group("all simulated", "simulated", ANY, has_settings=None),
+    Group("recorded, one host", "recorded", range(1, 2)),
+    Group("recorded, 2 hosts", "recorded", range(2, 3)),
+)
+"""Lines of the table."""
 
 
 def gain_of(problem: SimulatedProblem | TableProblem) -> Gain:
@@ -107,20 +140,8 @@ def read_gains(path: Path = GAINS) -> list[Gain]:
 
 def gains_table(rows: Sequence[Gain]) -> list[list[str]]:
     """Return the table, a line for each group of jobs."""
-    simulated = [row for row in rows if row.kind == "simulated"]
-    recorded = [row for row in rows if row.kind == "recorded"]
-    unset = [row for row in simulated if not row.settings]
-    groups = {
-        "simulated, one host": [row for row in unset if row.hosts == 1],
-        "simulated, 2 to 16 hosts": [row for row in unset if 1 < row.hosts < MANY_HOSTS],
-        f"simulated, {MANY_HOSTS} hosts": [row for row in unset if row.hosts >= MANY_HOSTS],
-        "simulated, that set `fusion_bytes=0,cycle_ms=20`": [row for row in simulated if row.settings],
-        "all simulated": simulated,
-        "recorded, one host": [row for row in recorded if row.hosts == 1],
-        "recorded, 2 hosts": [row for row in recorded if row.hosts > 1],
-    }
     head = ["jobs", "number", "best config faster by", "mean", f"by {100 * FLAT_GAIN:g} % or more"]
-    return [head, *([name, *_cells(of)] for name, of in groups.items())]
+    return [head, *([group.name, *_cells([row for row in rows if group.has(row)])] for group in GROUPS)]
 
 
 def main() -> None:

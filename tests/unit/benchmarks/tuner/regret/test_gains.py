@@ -56,7 +56,7 @@ def test_a_scenario_is_flat_where_its_gain_is_small(problems: Mapping[str, Probl
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Of a recorded surface: its best cell beside the default, with what the job sets."""
+    """A recorded surface has its best cell beside the default, and no settings."""
     row = gain_of(recorded_problem(surface(tmp_path, slower_by_ms=3.0)))
 
     write_gains([row], tmp_path / "gains.csv")

@@ -90,7 +90,7 @@ class Tables:
         """Return a table in Markdown: what it shows, and of which problems, such as `regret, all`."""
         what, _, kind = name.partition(", ")
         if kind == RING and self._ring is not None:
-            return self._ring.table(f"{what}, all")
+            return self._ring.table(f"{what}, all").replace("the default", "the flat ring")
         made: Mapping[str, Callable[[str], list[list[str]]]] = {
             "regret": self._regret,
             "paired": self._paired,

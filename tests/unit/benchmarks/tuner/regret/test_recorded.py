@@ -10,7 +10,7 @@ from benchmarks.tuner.regret.problems import Sources, all_problems
 from benchmarks.tuner.regret.recorded import recorded_problem, recorded_problems
 from ringtune.errors import ConfigError
 from ringtune.tuner import Trial, default_config
-from tests.unit.benchmarks.tuner.regret.small_surface import CONFIGS, surface
+from tests.unit.benchmarks.tuner.regret.small_surface import CONFIGS, Configs, surface
 
 
 def test_a_surface_is_a_problem(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_a_surface_is_a_problem(tmp_path: Path) -> None:
 
 def test_a_replayed_job_begins_at_the_default_that_ships(tmp_path: Path) -> None:
     """Between hosts that is the hierarchical allreduce, though the surface was recorded when it was the flat ring."""
-    configs = [*CONFIGS, {"hierarchical_allreduce": True}]
+    configs: Configs = [*CONFIGS, {"hierarchical_allreduce": True}]
 
     problem = recorded_problem(surface(tmp_path, slower_by_ms=9.0, ranks_per_host=(2, 2), configs=configs))
 

@@ -18,7 +18,17 @@ from .problems import Sources, all_problems
 from .source_digest import sources_digest
 
 TOLD_AFTERWARDS = frozenset(
-    ("random_control.py", "outcomes.py", "report.py", "plots.py", "rows.py", "tables.py", "__main__.py", "optima.py")
+    (
+        "random_control.py",
+        "outcomes.py",
+        "report.py",
+        "plots.py",
+        "rows.py",
+        "tables.py",
+        "gains.py",
+        "__main__.py",
+        "optima.py",
+    )
 )
 NOT_COMPARED = TOLD_AFTERWARDS | frozenset(("review", "watch.py", "drift.py", "continuous.py"))
 """Files and folders of the tuner and of this comparison on which no outcome depends."""

@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from ringtune.tuner import (
     MAX_SECONDS,
     MAX_STEPS,
     Config,
+    Designer,
     Result,
     RunSettings,
     SearchSpace,
@@ -182,7 +184,8 @@ class _CommandTuning:
             given_up=given_up,
             result_tolerance=request.result_tolerance,
         )
-        self._designer = FailureAwareDesigner(make_designer(request.designer, space, request.seed), given_up)
+        designer = make_designer(request.designer, space, request.seed, are_trials_cheap=True)
+        self._designer = FailureAwareDesigner(designer, given_up)
         if self._settings.prior_trials or given_up:
             done = len(self._settings.prior_trials)
             write_line(f"{PREFIX} resuming: {done} configs were measured before, {len(given_up)} failed")
@@ -289,8 +292,8 @@ def _score_of(request: TuneRequest) -> Score:
     return LineScore.of(request.score_regex or STEP_LINE, higher_is_better=request.higher_is_better)
 
 
-def _run_settings(request: TuneRequest, engine: Engine, space: SearchSpace, score: Score) -> RunSettings:
-    key = _study_key(request, engine, score)
+def launch_settings(request: TuneRequest) -> RunSettings:
+    """Return the settings of a run of launches: budget, windows and adoption test, without the study's identity."""
     return RunSettings(
         max_samples=sample_limit(request.max_samples, request.max_steps, request.max_seconds),
         max_steps=request.max_steps,
@@ -298,11 +301,29 @@ def _run_settings(request: TuneRequest, engine: Engine, space: SearchSpace, scor
         fixed_windows=True,
         warmup_steps=0,  # every launch warms up by itself
         seed=request.seed,
+        adoption_pairs=request.pairs,
+        nothing_to_tune="nothing to tune, every knob is set in the environment or left out by --only",
+    )
+
+
+def launch_designer(request: TuneRequest, space: SearchSpace, failed: AbstractSet[Config] = frozenset()) -> Designer:
+    """Return the designer of a run of launches.
+
+    Args:
+        request: The request.
+        space: The legal configs.
+        failed: Configs that failed in a run that is resumed.
+    """
+    return FailureAwareDesigner(make_designer(request.designer, space, request.seed), failed)
+
+
+def _run_settings(request: TuneRequest, engine: Engine, space: SearchSpace, score: Score) -> RunSettings:
+    key = _study_key(request, engine, score)
+    return replace(
+        launch_settings(request),
         key=key,
         versions={"ringtune": __version__},
         prior_trials=find_unfinished(request.log, key, space.to_json(), request.seed),
-        adoption_pairs=request.pairs,
-        nothing_to_tune="nothing to tune, every knob is set in the environment or left out by --only",
     )
 
 

@@ -136,4 +136,5 @@ def _stored(trial_id: str, outcome: Outcome) -> StoredResult:
         trial_id=trial_id,
         status="conflict" if isinstance(outcome, Conflict) else "refused",
         reason=outcome.detail[:MAX_TEXT],
+        code=outcome.code,
     )

@@ -117,13 +117,19 @@ def test_an_ask_is_answered_with_the_knobs_that_the_job_knows(client: TestClient
 
 
 def test_a_knob_that_this_version_does_not_know_is_refused_by_a_code_that_jobs_wait_for(client: TestClient) -> None:
-    """A job of a later version keeps its results for a later service: see `VERSION_CODES` of the delivery."""
-    study = json.loads(json.dumps(RECORDINGS[TODAY]["study"]))
-    study["search_space"]["parameters"].append({"kind": "boolean", "name": "later_knob", "default": False})
+    """A job of a later version keeps its results for a later service: see `FINAL_CODES` of the delivery."""
+    recording = json.loads(json.dumps(RECORDINGS[TODAY]))
+    study_id = client.post("/v1/studies", json=recording["study"]).json()["id"]
+    recording["study"]["search_space"]["parameters"].append({"kind": "boolean", "name": "later", "default": False})
+    unknown, impossible, taken = recording["results"][:3]
+    unknown["config"]["later"], impossible["steps"] = True, 0
 
-    reply = client.post("/v1/studies", json=study)
+    study = client.post("/v1/studies", json=recording["study"])
+    batch = client.post(f"/v1/studies/{study_id}/results", json={"results": [unknown, impossible, taken]}).json()
 
-    assert (422, "outside_search_space") == (reply.status_code, reply.json()["code"])
+    assert (422, "outside_search_space") == (study.status_code, study.json()["code"])
+    told = [("refused", "outside_search_space"), ("refused", "implausible_result"), ("new", None)]
+    assert told == [(item["status"], item["code"]) for item in batch["items"]]
 
 
 def test_a_database_of_the_first_version_is_as_if_this_one_had_been_told(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ class Refusing:
         self.kept: list[str] = []
         self.jobs: list[tuple[str, Any]] = []
         self.job_status: int | None = None
-        self.code = ""
+        self.code = "invalid_request"
+        self.outcomes: dict[str, tuple[str, str | None]] = {}
         self._study, self._results, self._bad = study, results, frozenset(bad)
 
     def find_or_create_study(self, study: Any) -> Study:
@@ -42,8 +43,11 @@ class Refusing:
         ids = [result["trial_id"] for result in results]
         if self._results is not None and self._bad & set(ids):
             raise ServiceRefusedError("no such result", status=self._results, code=self.code)
-        self.kept += ids
-        return StoredBatch(items=[StoredResult(trial_id=trial_id, status="new") for trial_id in ids])
+        told = {trial_id: self.outcomes.get(trial_id, ("new", None)) for trial_id in ids}
+        self.kept += [trial_id for trial_id, (status, _) in told.items() if status == "new"]
+        return StoredBatch(
+            items=[StoredResult(trial_id=name, status=status, code=code) for name, (status, code) in told.items()]
+        )
 
     def put_job(self, study_id: str, facts: Any) -> None:
         """Keep a job's report, or refuse."""
@@ -180,7 +184,7 @@ def test_what_a_service_of_another_version_does_not_know_waits_for_it(tmp_path: 
     assert [] == list(spool.folder.iterdir())
 
 
-@pytest.mark.parametrize("code", ["outside_search_space", "malformed_request"])
+@pytest.mark.parametrize("code", ["outside_search_space", "malformed_request", "a_later_code", ""])
 def test_a_result_with_what_a_service_does_not_know_waits_alone(code: str, tmp_path: Path) -> None:
     """A field or a value of a later version costs no other result, and is all that stays in the file."""
     spool, service = Spool(tmp_path, "http://127.0.0.1:1"), Refusing(results=422, bad=["t7"])
@@ -207,6 +211,33 @@ def test_a_result_that_no_version_takes_is_counted_as_refused(code: str) -> None
     delivery.deliver(queue)
 
     assert (1, 0, []) == (delivery.tally.refused, delivery.tally.held_back, queue.pending())
+
+
+def test_a_refusal_within_a_batch_follows_the_same_rule(tmp_path: Path) -> None:
+    """One result of a batch is refused for good by a final code alone; an older service gives none."""
+    spool, old, new = Spool(tmp_path, "http://127.0.0.1:1"), Refusing(), Refusing()
+    old.outcomes = {
+        "t1": ("refused", "outside_search_space"),
+        "t2": ("refused", "implausible_result"),
+        "t3": ("refused", None),
+        "t4": ("conflict", None),
+        "t5": ("a later status", None),
+        "t6": ("conflict", "trial_conflict"),
+    }
+    file = spool.open("job")
+    for number in range(8):
+        file.append(payload_of(STUDY, {"trial_id": f"t{number}"}))
+    delivery = Delivery(old)
+
+    delivery.deliver(file)
+    file.close()
+
+    assert ["t0", "t7"] == old.kept
+    assert (2, 3, 3) == (delivery.tally.kept, delivery.tally.refused, delivery.tally.held_back)
+    for left in spool.left_behind():
+        Delivery(new).deliver(left)
+    assert ["t1", "t3", "t5"] == new.kept
+    assert [] == list(spool.folder.iterdir())
 
 
 def test_facts_that_a_service_does_not_know_wait(tmp_path: Path) -> None:

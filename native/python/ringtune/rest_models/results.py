@@ -107,6 +107,10 @@ class StoredResult(Reply):
         ),
     ]
     reason: Text | None = None
+    code: Annotated[
+        ShownText | None,
+        Field(description="Stable code of the problem, as in `application/problem+json`, where it was not kept."),
+    ] = None
 
 
 class StoredBatch(Reply):

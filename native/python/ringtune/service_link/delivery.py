@@ -5,7 +5,8 @@ A payload is `{"study": ..., "result": ..., "job": ...}`, the study as `POST /v1
 study, so that a damaged payload costs itself alone. A payload without a result announces the study, or has the job's
 name and state. A payload that is sent twice is stored once, for results and jobs have ids.
 
-A service of another version may not know what a payload has: a knob, a field. Such a payload is kept, and does not hold
+A service of another version may not know what a payload has: a knob, a field. A refusal is therefore final only by a
+code that says so, for a call as for one result of a batch. Any other payload that is refused is kept, and does not hold
 up the others: the service may be upgraded, and a later job tries again.
 """
 
@@ -16,7 +17,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from ringtune.client.errors import ServiceRefusedError
-from ringtune.rest_models import StoredBatch, Study
+from ringtune.rest_models import StoredBatch, StoredResult, Study
 
 from .spool import Pending
 
@@ -24,10 +25,15 @@ Json = Mapping[str, Any]
 
 BATCH = 100
 NO_SUCH_CALL = 404
-FINAL_STATUSES = (400, 409, 413, 422)
-"""HTTP statuses of final refusals; the cause of any other can be mended: a token, a URL, a deleted study."""
-VERSION_CODES = ("outside_search_space", "malformed_request")
-"""Codes of refusals among them whose cause may be the service's version: it does not know a knob, a range, a field."""
+REFUSALS = (400, 409, 413, 422)
+"""HTTP statuses that refuse the contents; the cause of any other can be mended: a token, a URL, a deleted study."""
+FINAL_CODES = ("implausible_result", "invalid_request", "result_conflict", "trial_conflict", "job_conflict", "conflict")
+"""Codes of refusals that are the same at a service of any version. Others are not: `outside_search_space` and
+`malformed_request` mean a knob, a range or a field that it does not know, an unknown code may mean that as well."""
+KEPT = ("new", "same", "late", "quarantined")
+"""Statuses of results in a batch that are durable."""
+CONFLICT = "conflict"
+"""Status of a result in a batch that contradicts what is stored; services before the `code` of an item say it, too."""
 
 
 class Client(Protocol):
@@ -98,13 +104,11 @@ class Delivery:
         try:
             study_id = self._study_id(study)
         except ServiceRefusedError as error:
-            if _is_of_another_version(error):
-                self._unknown_studies[study] = error
-                self._count_held_back(len(results), error)
-                return set(payloads)
-            if error.status not in FINAL_STATUSES:
+            if error.status not in REFUSALS:
                 raise
-            self._count_refused(len(results), error)
+            if self._is_held_back(error.code, str(error), len(results)):
+                self._unknown_studies[study] = error
+                return set(payloads)
             return set()
         held_back = self._tell(study, study_id, list(results))
         unknown = {str(facts.get("job_id")) for facts in jobs if self._is_job_unknown(study_id, facts)}
@@ -118,17 +122,20 @@ class Delivery:
             stored = self.client.tell_batch(study_id, [json.loads(result) for result in results])
         except ServiceRefusedError as error:
             self._study_ids.pop(study, None)  # it may have been deleted: the next attempt finds or makes it anew
-            if error.status not in FINAL_STATUSES:
+            if error.status not in REFUSALS:
                 raise
             return self._tell_halves(study, study_id, results, error)
-        for item in stored.items:
-            if item.status in {"conflict", "refused"}:
-                self.tally.refused += 1
-            else:
-                self.tally.kept += 1
-                self.tally.quarantined += item.status == "quarantined"
-            self.tally.reason = item.reason or self.tally.reason
-        return []
+        return [result for result, item in zip(results, stored.items, strict=True) if not self._is_settled(item)]
+
+    def _is_settled(self, item: StoredResult) -> bool:
+        """Count one result of a batch; return whether no later job has to send it."""
+        if item.status not in KEPT:
+            code = CONFLICT if item.status == CONFLICT else item.code or ""
+            return not self._is_held_back(code, item.reason or f"it answered {item.status!r}", 1)
+        self.tally.kept += 1
+        self.tally.quarantined += item.status == "quarantined"
+        self.tally.reason = item.reason or self.tally.reason
+        return True
 
     def _tell_halves(self, study: str, study_id: str, results: Sequence[str], error: ServiceRefusedError) -> list[str]:
         """Try the halves of a batch that was refused as a whole, so that one bad result costs itself alone."""
@@ -136,11 +143,7 @@ class Delivery:
             middle = len(results) // 2
             halves = (results[:middle], results[middle:])
             return [result for half in halves for result in self._tell(study, study_id, half)]
-        if _is_of_another_version(error):
-            self._count_held_back(1, error)
-            return list(results)
-        self._count_refused(1, error)
-        return []
+        return list(results) if self._is_held_back(error.code, str(error), 1) else []
 
     def _is_job_unknown(self, study_id: str, facts: Json) -> bool:
         """Send the facts of a job; return whether a service of another version may take them.
@@ -150,18 +153,19 @@ class Delivery:
         try:
             self.client.put_job(study_id, facts)
         except ServiceRefusedError as error:
-            if error.status not in (*FINAL_STATUSES, NO_SUCH_CALL):
+            if error.status not in (*REFUSALS, NO_SUCH_CALL):
                 raise
-            return _is_of_another_version(error)
+            return error.status != NO_SUCH_CALL and error.code not in FINAL_CODES
         return False
 
-    def _count_held_back(self, count: int, error: ServiceRefusedError) -> None:
+    def _is_held_back(self, code: str, reason: str, count: int) -> bool:
+        """Count results that were refused; return whether a service of another version may take them."""
+        self.tally.reason = reason
+        if code in FINAL_CODES:
+            self.tally.refused += count
+            return False
         self.tally.held_back += count
-        self.tally.reason = str(error)
-
-    def _count_refused(self, count: int, error: ServiceRefusedError) -> None:
-        self.tally.refused += count
-        self.tally.reason = str(error)
+        return True
 
     def _study_id(self, study: str) -> str:
         if study in self._unknown_studies:  # one question is enough: the answer is that of the service's version
@@ -213,11 +217,6 @@ def _job_of(payload: bytes) -> str | None:
     """Return the job whose facts a payload has; None if it has none."""
     facts = json.loads(payload).get("job")
     return None if facts is None else str(facts.get("job_id"))
-
-
-def _is_of_another_version(error: ServiceRefusedError) -> bool:
-    """Return whether the cause of a refusal may be the service's version."""
-    return error.status in FINAL_STATUSES and error.code in VERSION_CODES
 
 
 def _canonical(value: object) -> str:

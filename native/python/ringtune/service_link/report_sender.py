@@ -104,8 +104,8 @@ class ReportSender:
         if tally.held_back:
             self._say_once(
                 "version",
-                f"results are kept in {self._spool.folder} for a service of another version: this one does not know "
-                f"what they have ({tally.reason})",
+                f"results are kept in {self._spool.folder} for a service of another version: this one does not take "
+                f"them ({tally.reason})",
             )
 
     def _deliver(self, own: Pending) -> None:

@@ -3,6 +3,8 @@
 
 Several jobs may write at the same time. Each appends a finished run whole, or an unfinished one part by part, under a
 lock. The job that would make the file too large replaces it with the newest runs.
+
+Runs of an earlier version of the engine lack the knobs that came later: they are read with these at their defaults.
 """
 
 import errno
@@ -11,12 +13,14 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ringtune.tuner.sample import Phase
+from ringtune.tuner.space.parameters import FIRST_KNOBS, with_later_knobs
 
 from .file import open_for_appending, refuse_other_content
 from .reader import LogContents, RunLog, read_log
@@ -97,7 +101,7 @@ class StudyStore:
             contents = read_log(self.path)
         except FileNotFoundError:
             return LogContents((), (), 0)
-        runs = (_once(run) for run in contents.runs if run.run is not None)
+        runs = (_with_later_knobs(_once(run)) for run in contents.runs if run.run is not None)
         return replace(contents, runs=tuple(run for run in runs if run.result is not None or run.samples))
 
     def keep(self, records: Sequence[Record], written: WrittenPart | None = None) -> WrittenPart:
@@ -178,6 +182,22 @@ class StudyStore:
 def _once(run: RunLog) -> RunLog:
     """Return a run without repeated windows: it was written again from its beginning when the file was replaced."""
     return replace(run, samples=list({sample.window: sample for sample in run.samples}.values()))
+
+
+def _with_later_knobs(run: RunLog) -> RunLog:
+    """Return a run whose configs have every knob, if it is one of the engine, of whatever version."""
+    if run.run is None or not run.run.baseline.keys() >= FIRST_KNOBS:
+        return run
+    return replace(
+        run,
+        run=replace(run.run, baseline=_completed(run.run.baseline)),
+        samples=[replace(sample, config=_completed(sample.config)) for sample in run.samples],
+        result=None if run.result is None else replace(run.result, config=_completed(run.result.config)),
+    )
+
+
+def _completed(config: Mapping[str, Any]) -> dict[str, Any]:
+    return with_later_knobs(config) if config.keys() >= FIRST_KNOBS else dict(config)
 
 
 def _is_worth_keeping(record: Record) -> bool:

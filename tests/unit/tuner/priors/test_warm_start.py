@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of earlier studies as priors: which are taken, in which order, and what they are good for."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +24,12 @@ from ringtune.tuner import (
 from ringtune.tuner.logs.reader import MOST_SAMPLES, RunLog
 from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.logs.store import KeepingLog, StudyStore
-from ringtune.tuner.priors.warm_start import MOST_STUDIES, EarlierStudy, earlier_studies
+from ringtune.tuner.priors.warm_start import MIN_CONFIGS, MOST_STUDIES, EarlierStudy, adopted_config, earlier_studies
 from ringtune.tuner.simulator import SCENARIOS
 from ringtune.tuner.testing import SyntheticTarget, engine_like_surface, measured_trial
 from tests.unit.tuner.recording import tune
 
+VERSIONS = Path(__file__).parents[3] / "contract" / "service" / "versions"
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}
 SPACE = search_space({}, default_config())
 TRIALS = [measured_trial(0, default_config(), [20.0, 20.1])]
@@ -145,6 +147,34 @@ def test_configs_that_are_not_legal_now_are_left_out(run: RunLog) -> None:
     fixed = search_space({"fusion_bytes": 0}, Config({**default_config(), "fusion_bytes": 0}))
 
     assert earlier_studies([run], KEY, fixed, 0) == ()
+
+
+def test_a_run_of_an_earlier_version_is_a_prior_of_the_same_question(tmp_path: Path) -> None:
+    """Configs of a log that knew fewer knobs count with the later ones at their defaults."""
+    recording = json.loads((VERSIONS / "seven_knobs.json").read_text())
+    records = recording["records"]
+    sample = next(record for record in records if record["type"] == "sample" and record["phase"] == Phase.SEARCH)
+    more = [
+        {
+            **sample,
+            "window": 100 + number,
+            "trial_id": 100 + number,
+            "config": {**sample["config"], "cycle_ms": cycle_ms},
+        }
+        for number, cycle_ms in enumerate((2.0, 4.0))
+    ]
+    file = tmp_path / "studies.jsonl"
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in [*records[:-2], *more, *records[-2:]]))
+    baseline = default_config()
+    space = search_space({}, baseline)
+    runs, key = StudyStore(file).runs(), recording["study"]["key"]
+
+    (study,) = earlier_studies(runs, key, space, 0)
+
+    adopted = Config({**baseline, "fusion_bytes": 8 << 20})
+    assert (baseline, adopted) == (study.configs[0], study.adopted)
+    assert len(study.configs) >= MIN_CONFIGS
+    assert adopted == adopted_config(runs, key, space, baseline)
 
 
 def test_many_samples_of_one_config_are_not_all_taken(run: RunLog) -> None:

@@ -184,8 +184,7 @@ class _CommandTuning:
             given_up=given_up,
             result_tolerance=request.result_tolerance,
         )
-        designer = make_designer(request.designer, space, request.seed, are_trials_cheap=True)
-        self._designer = FailureAwareDesigner(designer, given_up)
+        self._designer = launch_designer(request, space, given_up)
         if self._settings.prior_trials or given_up:
             done = len(self._settings.prior_trials)
             write_line(f"{PREFIX} resuming: {done} configs were measured before, {len(given_up)} failed")
@@ -314,7 +313,8 @@ def launch_designer(request: TuneRequest, space: SearchSpace, failed: AbstractSe
         space: The legal configs.
         failed: Configs that failed in a run that is resumed.
     """
-    return FailureAwareDesigner(make_designer(request.designer, space, request.seed), failed)
+    designer = make_designer(request.designer, space, request.seed, are_trials_cheap=True)
+    return FailureAwareDesigner(designer, failed)
 
 
 def _run_settings(request: TuneRequest, engine: Engine, space: SearchSpace, score: Score) -> RunSettings:

@@ -153,6 +153,19 @@ def effective(knobs: Sequence[BoundKnob], config: Mapping[str, Value]) -> dict[s
     return values
 
 
+def unmet_conditions(knobs: Sequence[BoundKnob]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Return, for each knob, the knobs of its condition whose values in the command do not meet it."""
+    by_name = {knob.name: knob for knob in knobs}
+    return {
+        knob.name: tuple(
+            (name,)
+            for name, allowed in knob.entry.when.items()
+            if not by_name[name].matches(by_name[name].default, allowed)
+        )
+        for knob in knobs
+    }
+
+
 def _known(entry: KnobEntry, found: Scalar | None) -> Value:
     """Return the value that sets nothing: the found one, else the file's default, else a word for "not known"."""
     found = entry.default if found is None else found

@@ -15,7 +15,7 @@ from ringtune.launch_tuning.engines import Engine, WinnerFile
 from ringtune.launch_tuning.engines.engine import commented, shell_file
 from ringtune.tuner import Config
 
-from .bound_knobs import BoundFile, BoundKnob, bind, effective
+from .bound_knobs import BoundFile, BoundKnob, bind, effective, unmet_conditions
 from .command_line import Rewrite, file_slot, has_flag, switch_index
 from .config_files import Change, ConfigFile, Form
 from .knob_file import FORM, FilePlace, KnobEntry, KnobFile, Scalar, plain_text, read_knob_file
@@ -94,6 +94,7 @@ class _Plan:
             is_for_gpus=True,
             command_of=self.command_of,
             effective=self.effective,
+            needs=unmet_conditions(self.knobs),
             identity=hashlib.sha256(described).hexdigest(),
         )
 

@@ -93,6 +93,8 @@ class Engine:
         is_for_gpus: True where it moves data between GPUs; these are then part of the study's key.
         command_of: Command of a trial.
         effective: A config with the default in place of each value that has no effect beside the others.
+        needs: For a knob that its own default would leave without effect, the knobs of which one has to vary, too; a
+            knob with several such conditions has several groups.
         identity: Everything beyond the name that makes another study, as text.
     """
 
@@ -105,6 +107,7 @@ class Engine:
     is_for_gpus: bool = False
     command_of: CommandOf = same_command
     effective: Callable[[Config], Config] = lambda config: config
+    needs: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     identity: str = ""
 
     def space(self, environ: Mapping[str, str], only: tuple[str, ...] = ()) -> SearchSpace:
@@ -115,13 +118,18 @@ class Engine:
             only: Names of the knobs to vary; empty for all.
 
         Raises:
-            ConfigError: If a name in `only` is no knob.
+            ConfigError: If a name in `only` is no knob, or one without effect while others are at their defaults.
         """
         names = [knob.name for knob in self.knobs]
         unknown = [name for name in only if name not in names]
         if unknown:
             raise ConfigError(f"--only {', '.join(unknown)}: {self.name} has no such knob; it has {', '.join(names)}")
-        pinned = {*self.set_by_user(environ), *(name for name in names if only and name not in only)}
+        set_by_user = self.set_by_user(environ)
+        pinned = {*set_by_user, *(name for name in names if only and name not in only)}
+        for name in only:
+            for group in self.needs.get(name, ()):
+                if pinned.issuperset(group):
+                    raise ConfigError(f"--only {name}: {_idle_text(group, set_by_user)}")
         baseline = self.baseline()
         return SearchSpace([knob.parameter for knob in self.knobs], {name: baseline[name] for name in sorted(pinned)})
 
@@ -164,6 +172,14 @@ class Engine:
         """Return the variables that carry single values."""
         chosen = self.chosen(config)
         return {variable: knob.word(config[knob.name]) for knob in chosen for variable in knob.variables}
+
+
+def _idle_text(group: Sequence[str], set_by_user: Mapping[str, str]) -> str:
+    """Return why a knob cannot act, and what to do: its group of knobs is at its defaults."""
+    held = next((f"{other}, which {set_by_user[other]} sets" for other in group if other in set_by_user), "")
+    others = " or ".join(group)
+    remedy = f"unset it for ringtune to vary {held}" if held else f"add {others} to --only"
+    return f"it has no effect while {others} {'are' if len(group) > 1 else 'is'} not varied; {remedy}"
 
 
 def size_knob(name: str, low: int, high: int, step: int, variables: tuple[str, ...]) -> Knob:

@@ -49,5 +49,6 @@ MPICH = Engine(
     winner_files=_winner_files,
     environment_of=_environment,
     effective=_effective,
+    needs={"tree_chunk_bytes": (("algorithm",),)},
     owned={"algorithm": (ALGORITHM, DEVICE)},
 )

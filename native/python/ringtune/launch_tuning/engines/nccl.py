@@ -112,6 +112,7 @@ NCCL = Engine(
     environment_of=_environment,
     trial_files=_trial_files,
     effective=_effective,
+    needs={"sockets_per_thread": (("socket_threads",),)},
     owned={
         **{f"{prefix}algorithm": ("NCCL_ALGO", *_PLUGIN_NAMES) for prefix in PREFIXES.values()},
         **{f"{prefix}protocol": ("NCCL_PROTO", *_PLUGIN_NAMES) for prefix in PREFIXES.values()},

@@ -132,5 +132,9 @@ OPENMPI = Engine(
     environment_of=_environment,
     trial_files=_trial_files,
     effective=_effective,
+    needs={
+        "large_from_bytes": (("small_algorithm", "large_algorithm"),),
+        "segment_bytes": (("large_algorithm",),),
+    },
     owned=dict.fromkeys(("small_algorithm", "large_algorithm", "large_from_bytes", "segment_bytes"), _RULE_VARIABLES),
 )

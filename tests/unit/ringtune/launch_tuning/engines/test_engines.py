@@ -79,6 +79,40 @@ def test_only_the_named_knobs_vary() -> None:
         engine.space({}, ("cycle_secs",))
 
 
+@pytest.mark.parametrize(
+    ("name", "knob", "others"),
+    [
+        ("mpich", "tree_chunk_bytes", ["algorithm"]),
+        ("nccl", "sockets_per_thread", ["socket_threads"]),
+        ("openmpi", "segment_bytes", ["large_algorithm"]),
+        ("openmpi", "large_from_bytes", ["small_algorithm", "large_algorithm"]),
+    ],
+)
+def test_a_knob_that_would_have_no_effect_alone_is_refused(name: str, knob: str, others: list[str]) -> None:
+    """The refusal names the knobs that have to vary beside it, and the variable that keeps one of them."""
+    engine = find_engine(name)
+
+    with pytest.raises(ConfigError, match=f"--only {knob}: .* add {' or '.join(others)} to --only"):
+        engine.space({}, (knob,))
+
+    assert all(engine.space({}, (knob, other)) for other in others)
+    every_variable = {variable: "1" for other in others for variable in engine.owned.get(other, ())}
+    if every_variable and knob not in engine.set_by_user(every_variable):
+        with pytest.raises(ConfigError, match=f"unset it for ringtune to vary {others[0]}, which "):
+            engine.space(every_variable, (knob, *others))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_other_knob_acts_alone(name: str) -> None:
+    """A knob that is taken alone has configs that differ from the baseline in effect, too."""
+    engine = find_engine(name)
+    rng = np.random.default_rng(5)
+
+    for knob in {knob.name for knob in engine.knobs} - engine.needs.keys():
+        space = engine.space({}, (knob,))
+        assert any(engine.effective(space.random(rng)) != engine.baseline() for _ in range(100)), knob
+
+
 def test_open_mpi_gets_a_rule_per_range_of_sizes() -> None:
     """A trial's rules file and the winner's hold the same rules; the parameters name the winner's own."""
     engine = find_engine("openmpi")

@@ -34,6 +34,9 @@ class VoidReason(str, Enum):
     MEMORY_LIMIT = "memory_limit"
 
 
+FAILURES = (VoidReason.LAUNCH_FAILED, VoidReason.MEMORY_LIMIT)
+"""Reasons that lie in the config: further windows have them as well. Whether to try again is up to the target."""
+
 _WORDS: Mapping[VoidReason, str] = MappingProxyType(
     {
         VoidReason.PAUSE: "a step took many times the usual time",
@@ -207,6 +210,11 @@ class Trial:
     def is_conclusive(self) -> bool:
         """True if at least one sample is valid."""
         return any(sample.valid for sample in self.samples)
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the config cannot be measured: no sample is valid, and one is void for a reason in `FAILURES`."""
+        return not self.is_conclusive and any(sample.reason in FAILURES for sample in self.samples)
 
 
 def reason_of(sample: Sample) -> str:

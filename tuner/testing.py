@@ -176,6 +176,12 @@ def measured_trial(trial_id: int, config: Config, step_ms: Sequence[float]) -> T
     return Trial(trial_id, config, tuple(samples))
 
 
+def failed_trial(trial_id: int, config: Config) -> Trial:
+    """Return a trial of a config that cannot be measured, as a launch that failed."""
+    times, reason = StepTimes.of(()), VoidReason.LAUNCH_FAILED
+    return Trial(trial_id, config, (Sample(trial_id, config, Phase.SEARCH, trial_id, math.nan, times, 0, reason),))
+
+
 class DesignerConformance:
     """Conformance suite of designers: the behaviour required of every model. Subclass, and override `make_designer`."""
 

@@ -1,30 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every designer in the registry, and every wrapper of one, passes the conformance suite for third parties."""
 
-import math
-from collections.abc import Sequence
-
 import pytest
 
 from ringtune.service_link.first_config import FirstConfigDesigner
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Designer,
-    Phase,
-    Sample,
     SearchSpace,
-    StepTimes,
-    Trial,
-    VoidReason,
     default_config,
     designer_names,
     make_designer,
     search_space,
 )
 from ringtune.tuner.designers import DesignerWrapper, JointDesigner, WarmStartedDesigner
+from ringtune.tuner.designers.optuna import MODULES
 from ringtune.tuner.space.parameters import MIB
-from ringtune.tuner.testing import DesignerConformance, WrapperConformance, measured_trial
+from ringtune.tuner.testing import DesignerConformance, WrapperConformance
 from ringtune.tuning.failing_configs import FailureAwareDesigner
+from tests.unit.tuner.designers.installed import parameters_of
 
 
 class TestRandomDesigner(DesignerConformance):
@@ -49,6 +43,20 @@ class TestSkoptDesigner(DesignerConformance):
     def make_designer(self, space: SearchSpace, seed: int) -> Designer:
         """Return a scikit-optimize designer."""
         return make_designer("skopt", space, seed)
+
+
+class TestOptunaDesigner(DesignerConformance):
+    """Optuna's samplers, where Optuna is installed."""
+
+    sampler = ""
+
+    @pytest.fixture(autouse=True, params=parameters_of(f"optuna:{sampler}" for sampler in MODULES))
+    def _take_each(self, request: pytest.FixtureRequest) -> None:
+        self.sampler = request.param
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a designer on the sampler."""
+        return make_designer(self.sampler, space, seed)
 
 
 class TestDesignerWrapper(WrapperConformance):
@@ -84,25 +92,6 @@ class TestFailureAwareDesigner(WrapperConformance):
         """Return a wrapper that knows of no failure."""
         return FailureAwareDesigner(designer)
 
-    def test_ignores_inconclusive_trials(self) -> None:
-        """The wrapper does the opposite on purpose: it reports a failed config as a slow one."""
-        received: list[Trial] = []
-
-        class Listener(DesignerWrapper):
-            def update(self, trials: Sequence[Trial]) -> None:
-                received[:] = trials
-                super().update(trials)
-
-        reason = VoidReason.LAUNCH_FAILED
-        void = Sample(1, default_config(), Phase.SEARCH, 1, math.nan, StepTimes.of(()), 0, reason)
-        space = search_space({}, default_config())
-        designer = FailureAwareDesigner(Listener(make_designer("random", space, 0)))
-
-        designer.update([measured_trial(0, default_config(), [20.0, 30.0]), Trial(1, default_config(), (void,))])
-
-        (told,) = received[1].samples
-        assert pytest.approx(30.0) == told.step_times.median
-
 
 def test_a_wrapper_has_every_member_of_every_protocol_of_a_designer() -> None:
     """A capability that is added to the protocols and not to the wrapper would be lost in a job with a service."""
@@ -114,4 +103,6 @@ def test_a_wrapper_has_every_member_of_every_protocol_of_a_designer() -> None:
 
 def test_every_registered_designer_is_under_contract() -> None:
     """A new registry entry needs a class here."""
-    assert ("gp", "random", "skopt") == designer_names()
+    under_contract = {"gp", "random", "skopt", *(f"optuna:{sampler}" for sampler in MODULES)}
+
+    assert under_contract == set(designer_names())

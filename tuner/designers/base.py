@@ -4,9 +4,9 @@
 Every designer minimises y = ln(typical step time in milliseconds), given all trials so far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,8 +90,13 @@ class WarmStartedDesigner(Designer, Protocol):
         """The config that a test against the same baseline adopted; None if it kept the baseline, or had another."""
 
 
-DesignerFactory: TypeAlias = Callable[[SearchSpace, int, Sequence[Prior]], Designer]
-"""Factory of a designer from a search space, a seed for every random choice, and priors, the most trusted first."""
+class DesignerFactory(Protocol):
+    """Makes a designer."""
+
+    def __call__(
+        self, space: SearchSpace, seed: int, priors: Sequence[Prior], /, *, are_trials_cheap: bool
+    ) -> Designer:
+        """Return a new designer; `make_designer` describes the arguments."""
 
 
 def bytes_per_step(trials: Sequence[Trial]) -> float | None:

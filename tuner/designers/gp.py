@@ -2,9 +2,10 @@
 """The Gaussian-process designer: the tuner's own process, noisy expected improvement, and a search over legal configs.
 
 The acquisition function is evaluated at legal configs only: in the box around their encoding a special value could be
-"half chosen". The first candidates are neighbours of the best configs, the best configs with a parameter redrawn and,
-with a prior in use, random configs. Each later round draws closer neighbours of the candidates with the largest
-expected improvement.
+"half chosen". The first candidates are neighbours of the best configs, the best configs with a parameter redrawn, and
+random configs. Each later round draws closer neighbours of the candidates with the largest expected improvement.
+
+Once configs have failed, expected improvement counts as much as the probability that a candidate works (`Feasibility`).
 
 The designer repeats a measured config if its next sample has the larger knowledge gradient: among many noisy configs,
 the one with the best sample is rarely the best (winner's curse).
@@ -36,9 +37,10 @@ from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
 from .candidates import first_numbers, neighbours, redrawn
-from .initial_design import next_initial_config
+from .initial_design import filling_config, next_initial_config
 
 if TYPE_CHECKING:
+    from ringtune.tuner.gp.feasibility import Feasibility
     from ringtune.tuner.gp.process import GaussianProcess
 
 Array = NDArray[np.float64]
@@ -46,7 +48,9 @@ Array = NDArray[np.float64]
 FIRST = 4
 """Number of space-filling configs besides the defaults, tried while no window was valid."""
 RANDOM_CANDIDATES = 400
-"""Number of random candidates with a prior in use; without one they rarely beat changes to measured configs."""
+"""Number of random candidates with a prior in use."""
+CHEAP_CANDIDATES = 1500
+"""Number of random candidates where a bad trial is cheap; a live job without a prior takes none."""
 REDRAWN_PER_BEST = 100
 """Number of candidates with a redrawn parameter, for each of the best measured configs."""
 NEIGHBOURS_PER_BEST = 30
@@ -57,6 +61,8 @@ STEPS = (0.06, 0.02)
 """Standard deviation of a neighbour's steps in each round of refinement, encoded units."""
 CLIMBERS = 3
 """Number of best candidates that a round refines."""
+LEAST_ADVANTAGE = 1e-6
+"""Least advantage of a repeat, ln(step time): where nothing is worth much, a new config is tried."""
 DRAWS = 64
 """Number of draws of the measured configs' noise-free values, over which expected improvement is averaged."""
 
@@ -66,14 +72,19 @@ class GaussianProcessDesigner:
 
     name = "gp"
 
-    def __init__(self, space: SearchSpace, seed: int, priors: Sequence[Prior] = ()) -> None:
+    def __init__(
+        self, space: SearchSpace, seed: int, priors: Sequence[Prior] = (), *, are_trials_cheap: bool = False
+    ) -> None:
         """Start without trials.
 
         Args:
             space: The legal configs.
             seed: Seed of every random choice.
             priors: Expected step times before the first sample, the most trusted prior first.
+            are_trials_cheap: Whether a bad trial costs no more than a good one; then the initial design fills the
+                space, and random configs are candidates, too.
         """
+        self._are_trials_cheap = are_trials_cheap
         self._space = space
         self._seed = seed
         self._priors = tuple(prior for prior in priors if not isinstance(prior, UnfinishedRuns))
@@ -82,6 +93,7 @@ class GaussianProcessDesigner:
         self._trials: tuple[Trial, ...] = ()
         self._prior: Prior | None = None
         self._process: GaussianProcess | None = None
+        self._feasibility: Feasibility | None = None
 
     @property
     def prior(self) -> Prior | None:
@@ -101,14 +113,14 @@ class GaussianProcessDesigner:
         return next((prior for prior in self._priors if isinstance(prior, PriorStudy)), None)
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Fit the process to all valid samples of all trials."""
+        """Fit the process to all valid samples of all trials, and learn which configs fail."""
         # Importing scipy takes half a second; this defers it to the designer's own thread.
         from ringtune.tuner.gp.process import most_probable_process  # noqa: PLC0415
 
         if self._process is not None and tuple(trials) == self._trials:
             return
         self._trials = tuple(trials)
-        self._prior, self._process = None, None
+        self._prior, self._process, self._feasibility = None, None, None
         self._earlier = () if self._unfinished is None else self._unfinished.trials_beside(self._trials)
         if any(trial.is_conclusive for trial in trials):
             known = (*trials, *self._earlier)
@@ -116,6 +128,14 @@ class GaussianProcessDesigner:
             choices = self._alternatives()
             index, self._process = most_probable_process([self._observed(samples, prior) for prior in choices])
             self._prior = choices[index]
+            self._feasibility = self._learned_feasibility()
+
+    def _learned_feasibility(self) -> "Feasibility | None":
+        """Return the model of the configs that fail; None if none has."""
+        from ringtune.tuner.gp.feasibility import Feasibility  # noqa: PLC0415  (as above)
+
+        failed = [trial.config for trial in self._trials if trial.has_failed]
+        return Feasibility(*map(self._space.encode_all, (self._measured(), failed))) if failed else None
 
     def _alternatives(self) -> tuple[Prior | None, ...]:
         """Return the priors that the samples choose among; None is a flat one."""
@@ -169,6 +189,8 @@ class GaussianProcessDesigner:
             if not tried.intersection(earlier):
                 return self._best_of(earlier)  # whether it is better or not, it shows whether the runs still hold
             known.update(earlier)
+        if self._are_trials_cheap and self._prior is None:
+            return filling_config(self._space, tried, self._seed)
         best = self._best_of(self._measured())
         return next_initial_config(self._space, best, tried | known, is_informed=self._prior is not None)
 
@@ -198,7 +220,7 @@ class GaussianProcessDesigner:
         points = self._points(measured, self._prior)
         again, first = process.lowest_means_after(points, self._points([promising], self._prior))
         best = int(np.argmin(again))
-        return measured[best] if again[best] < first else promising
+        return measured[best] if again[best] < first - LEAST_ADVANTAGE else promising
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         """Return the untried config with the largest noisy expected improvement."""
@@ -220,19 +242,27 @@ class GaussianProcessDesigner:
     def _gains(
         self, process: "GaussianProcess", measured: Points, candidates: Sequence[Config], normals: Array
     ) -> Array:
-        return process.expected_improvement(measured, self._points(candidates, self._prior), normals)
+        points = self._points(candidates, self._prior)
+        gains = process.expected_improvement(measured, points, normals)
+        return gains if self._feasibility is None else gains * self._feasibility.probability(points.x)
 
     def _candidates(
         self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
     ) -> list[Config]:
         """Return untried configs, or all drawn configs if every one was tried (small spaces)."""
-        drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES if self._prior else 0)]
+        drawn = [self._space.random(rng) for _ in range(self._random_candidates)]
         order = np.argsort(process.predict(self._points(measured, self._prior))[0])
         for index in order[:BEST_COUNT]:
             drawn += [redrawn(self._space, measured[int(index)], rng) for _ in range(REDRAWN_PER_BEST)]
             drawn += neighbours(self._space, measured[int(index)], rng, NEIGHBOURS_PER_BEST)
         drawn += [trial.config for trial in self._earlier]
         return self._untried(drawn) or list(dict.fromkeys(drawn))
+
+    @property
+    def _random_candidates(self) -> int:
+        if self._are_trials_cheap:
+            return CHEAP_CANDIDATES
+        return RANDOM_CANDIDATES if self._prior else 0
 
     def _untried(self, configs: Sequence[Config]) -> list[Config]:
         tried = {trial.config for trial in self._trials}

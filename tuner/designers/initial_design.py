@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initial design: one change at a time to the best config so far, the safest first, before a model can choose.
+"""Initial design: the configs that are tried before a model can choose.
 
-A switch that is off may be worth more than all numbers together, and a model of numbers would never turn it on. A
-measured switch also separates a true prior from a false one before the search follows the false one. Numbers are
-increased: wrongly large messages or long waits cost little, many small messages cost a multiple.
+In a live job, which pays for every bad config, single changes to the best config so far, the safest first. A switch
+that is off may be worth more than all numbers together, and a model of numbers would never turn it on. A measured
+switch also separates a true prior from a false one before the search follows the false one. Numbers are increased:
+wrongly large messages or long waits cost little, many small messages cost a multiple.
+
+Where a bad trial is cheap and no prior holds, configs that fill the space: every knob varies from the start, all at
+once, because a model believes of a knob that never varied that it does nothing.
 """
 
 from collections.abc import Collection, Iterator
@@ -12,10 +16,29 @@ from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter
 from ringtune.tuner.space.search_space import SearchSpace
 
+from .candidates import latin_hypercube
+
 INCREASE = 0.7
 """Size of an increase, as a fraction of the way from a number's default to the end of its range."""
 LEAST_INCREASE = 0.2
 """Smallest increase, as a fraction of the range; a number with less room above its default is left to the model."""
+MOST_FILLING = 12
+"""Most configs that fill a space: the model does better with the rest of a small budget."""
+
+
+def filling_config(space: SearchSpace, tried: Collection[Config], seed: int) -> Config | None:
+    """Return the next config of a Latin hypercube with a config more than free parameters; None after its end.
+
+    Args:
+        space: The legal configs.
+        tried: All configs tried so far.
+        seed: Seed of every random choice.
+    """
+    count = min(len(space.free) + 1, MOST_FILLING)
+    if len(tried) > count:
+        return None
+    points = latin_hypercube(count, len(space.free), seed)
+    return next((config for config in map(space.at_quantiles, points) if config not in tried), None)
 
 
 def next_initial_config(

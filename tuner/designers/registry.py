@@ -3,6 +3,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from ringtune.tuner.priors.base import Prior
@@ -10,27 +11,36 @@ from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Designer, DesignerFactory
 from .gp import GaussianProcessDesigner
+from .optuna import MODULES as OPTUNA_MODULES
+from .optuna import OptunaDesigner
 from .random import RandomDesigner
 from .skopt import SkoptDesigner
 
 
-def _without_priors(factory: Callable[[SearchSpace, int], Designer]) -> DesignerFactory:
-    """Return a factory that ignores the priors, for designers that cannot use them."""
-    return lambda space, seed, _: factory(space, seed)
+def _plain(factory: Callable[[SearchSpace, int], Designer]) -> DesignerFactory:
+    """Return a factory that ignores priors and the price of a trial, for designers that cannot use them."""
+
+    def make(space: SearchSpace, seed: int, _priors: Sequence[Prior], /, *, are_trials_cheap: bool) -> Designer:
+        del are_trials_cheap
+        return factory(space, seed)
+
+    return make
 
 
 DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
     {
         "gp": GaussianProcessDesigner,
-        "random": _without_priors(RandomDesigner),
-        "skopt": _without_priors(SkoptDesigner),
+        "random": _plain(RandomDesigner),
+        "skopt": _plain(SkoptDesigner),
+        **{f"optuna:{sampler}": _plain(partial(OptunaDesigner, sampler)) for sampler in OPTUNA_MODULES},
     }
 )
 DEFAULT_DESIGNER = "gp"
 LATE_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "gp": ("ringtune.tuner.gp.process", "scipy.optimize"),
+        "gp": ("ringtune.tuner.gp.feasibility", "scipy.optimize"),
         "skopt": ("skopt.acquisition", "skopt.learning"),
+        **{f"optuna:{sampler}": modules for sampler, modules in OPTUNA_MODULES.items()},
     }
 )
 """Modules that a designer imports at its first suggestion, by the name of the designer."""
@@ -51,7 +61,9 @@ def load_designer(name: str) -> None:
         importlib.import_module(module)
 
 
-def make_designer(name: str, space: SearchSpace, seed: int, priors: Sequence[Prior] = ()) -> Designer:
+def make_designer(
+    name: str, space: SearchSpace, seed: int, priors: Sequence[Prior] = (), *, are_trials_cheap: bool = False
+) -> Designer:
     """Return a new designer.
 
     Args:
@@ -59,10 +71,13 @@ def make_designer(name: str, space: SearchSpace, seed: int, priors: Sequence[Pri
         space: The legal configs.
         seed: Seed of every random choice.
         priors: Expected step times before the first sample, the most trusted prior first; some designers ignore them.
+        are_trials_cheap: Whether a bad trial costs no more than a good one, as a launch does, while a live job would
+            train slowly meanwhile; some designers ignore it.
 
     Raises:
         ValueError: If no designer has this name; the message lists the names.
+        ConfigError: If the designer needs a package that is not installed; the message says how to install it.
     """
     if name not in DESIGNERS:
         raise ValueError(f"there is no designer {name!r}; there are {', '.join(DESIGNERS)}")
-    return DESIGNERS[name](space, seed, priors)
+    return DESIGNERS[name](space, seed, priors, are_trials_cheap=are_trials_cheap)

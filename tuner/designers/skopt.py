@@ -62,6 +62,8 @@ class SkoptDesigner:
         if not pairs:
             self._model = None
             return
+        slowest = max(y for _, y in pairs)  # a worse time would bend the model around a config that failed
+        pairs += [(trial.config, slowest) for trial in trials if trial.has_failed]
         x = self._encode([config for config, _ in pairs])
         y = np.array([value for _, value in pairs])
         self._model = fitted_model(x, np.minimum(y, y.min() + WORST_OVER_BEST), self._seed)

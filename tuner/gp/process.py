@@ -26,6 +26,7 @@ long length scale, nor noise from a short one. L-BFGS with analytic gradients fi
 eq. 5.9).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -196,14 +197,16 @@ class GaussianProcess:
 def fitted_process(observed: Observations) -> GaussianProcess:
     """Return the process with the most probable hyper-parameters, given at least one observation.
 
-    The fit starts at the medians of the hyper-parameters' priors; random restarts find the same mode.
+    The fit starts at the medians of the hyper-parameters' priors, and at the noise that repeated samples show: a rugged
+    space has a second mode, where the noise explains all.
     """
     with ONE_BLAS_THREAD.held():
-        medians, _ = _log_priors(observed.points.x.shape[1] + 2)
+        start, _ = _log_priors(observed.points.x.shape[1] + 2)
+        start[-1] = math.log(_repeated_noise(observed))
         posterior = NegativeLogPosterior(observed)
-        bounds = [(np.log(prior.low), np.log(prior.high)) for prior in _priors(len(medians))]
+        bounds = [(np.log(prior.low), np.log(prior.high)) for prior in _priors(len(start))]
         options = {"ftol": TOLERANCE}
-        fit = minimize(posterior, medians, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+        fit = minimize(posterior, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
         return GaussianProcess(observed, Hyperparameters.from_logs(fit.x))
 
 
@@ -255,6 +258,18 @@ class NegativeLogPosterior:
         gradient[-1] = parameters.noise**2 * float(np.trace(inner))
         distance = (theta - self._medians) / self._stds
         return value + 0.5 * float(distance @ distance), gradient + distance / self._stds
+
+
+def _repeated_noise(observed: Observations) -> float:
+    """Return the noise between samples of one config beyond their own variances; the prior's median without repeats."""
+    _, place, counts = np.unique(observed.points.x, axis=0, return_inverse=True, return_counts=True)
+    freedom = len(place) - len(counts)
+    if not freedom:
+        return NOISE.median
+    means = np.bincount(place, observed.y) / counts
+    squares = float(np.sum((observed.y - means[place]) ** 2))
+    explained = float(np.mean(observed.variance[counts[place] > 1]))
+    return min(max(math.sqrt(max(squares / freedom - explained, 0.0)), NOISE.low), NOISE.high)
 
 
 def _log_diagonal_and_inverse(covariance: Array) -> tuple[float, Array]:

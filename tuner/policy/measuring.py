@@ -9,14 +9,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from ringtune.tuner.policy_numbers import POLICY, Policy
-from ringtune.tuner.sample import MAD_TO_STD, TYPICAL_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
+from ringtune.tuner.sample import FAILURES, MAD_TO_STD, TYPICAL_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.targets import Target, TargetClosed, WindowSpec
 
 from .pace import Pace
-
-FINAL = (VoidReason.LAUNCH_FAILED, VoidReason.MEMORY_LIMIT)
-"""Reasons of void windows that further windows have as well; whether to try again is up to the target."""
 
 
 class TensorSetChanged(Exception):  # noqa: N818 - reads as the event it is
@@ -127,7 +124,7 @@ class Meter:
     def measure(self, order: Order, repeats: int | None = None) -> Sample:
         """Measure until a window is valid, at most 1 + `repeats` times; return the last sample, valid or not.
 
-        None for `repeats` uses the policy's `void_repeats`. Void for a reason in `FINAL` is not measured again.
+        None for `repeats` uses the policy's `void_repeats`. Void for a reason in `FAILURES` is not measured again.
 
         Raises:
             TargetClosed: If the job is over.
@@ -148,7 +145,7 @@ class Meter:
             self._on_sample(sample)
             if self._windows_of_others >= self._policy.foreign_windows:
                 raise TensorSetChanged("the job reduces other tensors than when tuning began")
-            if sample.valid or sample.reason in FINAL:
+            if sample.valid or sample.reason in FAILURES:
                 break
             settle_steps = 0
         return sample

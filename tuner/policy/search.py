@@ -50,7 +50,8 @@ def measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
 def search(state: RunState, guard: GuardedDesigner) -> None:
     """Measure the designer's suggestions until only the adoption test's share of the budget is left.
 
-    The search ends earlier once the value of information of one more sample stays below the policy's threshold.
+    The search of a live job ends earlier once the value of information of one more sample stays below the policy's
+    threshold. Launches cost no training: they use the budget as long as there are untried configs.
 
     Raises:
         DesignerFailed: If the designer can no longer be used.
@@ -70,7 +71,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
             break
         advice = _think(state, guard)
         worthless = 0 if _is_worth_a_sample(state, advice) else worthless + 1
-        if worthless >= state.policy.patience:
+        if worthless >= state.policy.patience and (not settings.fixed_windows or state.is_every_config_tried):
             break
         _try(state, advice, guard.name)
         state.journal.advance()

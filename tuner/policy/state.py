@@ -130,6 +130,11 @@ class RunState:
         planned_s = self.policy.planned_share * (self.settings.max_seconds or 0.0)
         return self.account.is_overdrawn(self.policy, self.journal.now_s, self.cost_s, self._risk_s, planned_s)
 
+    @property
+    def is_every_config_tried(self) -> bool:
+        """True if no legal config is left untried."""
+        return len(self.book.trials()) >= self.config_count
+
     def has_room(self, steps: float) -> bool:
         """Return whether a window of `steps` steps fits into the budget beside the adoption test."""
         return steps + self.policy.settle_steps + self.reserved_steps <= self.steps_left

@@ -203,7 +203,10 @@ class BooleanParameter:
 
 @dataclass(frozen=True)
 class CategoryParameter:
-    """A choice of several unordered names."""
+    """A choice of several names. Names that are numbers are ordered; equal steps between them matter equally.
+
+    A list of powers of two is therefore logarithmic, and one of even steps is linear. Other names are unordered.
+    """
 
     name: str
     choices: tuple[str, ...]
@@ -225,8 +228,18 @@ class CategoryParameter:
 
     @property
     def coordinates(self) -> int:
-        """The number of coordinates of a value: one indicator per choice."""
-        return len(self.choices)
+        """The number of coordinates of a value: an indicator per unordered choice, and a rank if some are ordered."""
+        return len(self._unordered) + bool(self.ordered)
+
+    @cached_property
+    def ordered(self) -> tuple[str, ...]:
+        """The choices that are numbers, in ascending order; none if there are fewer than two."""
+        numbers = sorted((float(choice), choice) for choice in self.choices if _is_number(choice))
+        return tuple(choice for _, choice in numbers) if len(numbers) > 1 else ()
+
+    @cached_property
+    def _unordered(self) -> tuple[str, ...]:
+        return tuple(choice for choice in self.choices if choice not in self.ordered)
 
     def check(self, value: object) -> Value:
         """Return `value`; raise SpaceError if it is not among the choices."""
@@ -235,12 +248,20 @@ class CategoryParameter:
         return value
 
     def encode(self, value: Value) -> list[float]:
-        """Return an indicator per choice."""
-        return [float(value == choice) for choice in self.choices]
+        """Return an indicator per unordered choice, then the rank among the ordered ones in [0, 1]."""
+        indicators = [float(value == choice) for choice in self._unordered]
+        if not self.ordered:
+            return indicators
+        rank = self.ordered.index(str(value)) / (len(self.ordered) - 1) if value in self.ordered else NEUTRAL
+        return [*indicators, rank]
 
     def decode(self, coordinates: Sequence[float]) -> Value:
-        """Return the choice with the largest indicator, the first of equal ones."""
-        return self.choices[max(range(len(self.choices)), key=lambda index: coordinates[index])]
+        """Return the unordered choice with the largest indicator, or else the nearest ordered one."""
+        unordered, indicators = self._unordered, coordinates[: len(self._unordered)]
+        if unordered and (not self.ordered or max(indicators) > NEUTRAL):
+            return unordered[max(range(len(unordered)), key=lambda index: indicators[index])]
+        last = len(self.ordered) - 1
+        return self.ordered[round(min(max(coordinates[-1], 0.0), 1.0) * last)]
 
     def at_quantile(self, quantile: float) -> Value:
         """Return the choice at `quantile`; all choices have equal shares of [0, 1]."""
@@ -249,6 +270,13 @@ class CategoryParameter:
     def to_json(self) -> dict[str, Any]:
         """Return the parameter's description, ready for `json.dumps`."""
         return {"kind": "category", "name": self.name, "choices": list(self.choices), "default": self.default}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 Parameter: TypeAlias = NumberParameter | BooleanParameter | CategoryParameter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configs that fail or do not fit into memory: told to the designer as slow ones, and found again in earlier runs."""
+"""Configs that fail or do not fit into memory: told to the designer, and found again in earlier runs."""
 
 import json
 import math
@@ -20,11 +20,7 @@ PARTS = 16
 
 
 class FailureAwareDesigner(DesignerWrapper):
-    """Tells a designer of failed trials, which designers otherwise leave out, so that it keeps away from them.
-
-    A failed config is told to be as slow as the slowest that did not fail: a worse time would bend the model around it.
-    The log keeps the truth, that there is no time; only the designer is told one.
-    """
+    """Tells a designer of configs that failed outside of this run's trials, as failed trials."""
 
     def __init__(self, designer: Designer, failed: AbstractSet[Config] = frozenset()) -> None:
         """Wrap `designer`; `failed` are configs that failed in a run that is resumed."""
@@ -32,15 +28,11 @@ class FailureAwareDesigner(DesignerWrapper):
         self._failed = sorted(failed, key=str)
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Take in all trials, failed ones as slow ones."""
-        times = [time for trial in trials for time in trial.log_step_ms]
-        slowest_ms = math.exp(max(times)) if times else None
-        told = [_with_time(trial, slowest_ms) for trial in trials]
-        if slowest_ms is not None:
-            known = {trial.config for trial in trials}
-            unknown = [config for config in self._failed if config not in known]
-            told += [_slow_trial(len(trials) + index, config, slowest_ms) for index, config in enumerate(unknown)]
-        self.designer.update(told)
+        """Take in all trials, and those of the configs that are known to fail."""
+        known = {trial.config for trial in trials}
+        unknown = [config for config in self._failed if config not in known]
+        failed = [_failed_trial(len(trials) + index, config) for index, config in enumerate(unknown)]
+        self.designer.update([*trials, *failed])
 
 
 class FittingDesigner(FailureAwareDesigner):
@@ -131,13 +123,8 @@ def _unfinished(path: str | os.PathLike[str], question: tuple[object, object, in
         yield log
 
 
-def _with_time(trial: Trial, slowest_ms: float | None) -> Trial:
-    if slowest_ms is None or trial.is_conclusive or not trial.samples:
-        return trial
-    return _slow_trial(trial.trial_id, trial.config, slowest_ms)
-
-
-def _slow_trial(trial_id: int, config: Config, slowest_ms: float) -> Trial:
+def _failed_trial(trial_id: int, config: Config) -> Trial:
     """Return a trial that never was, for designers alone."""
-    times = StepTimes(slowest_ms, 0.0, slowest_ms)
-    return Trial(trial_id, config, (Sample(trial_id, config, Phase.SEARCH, 0, 1e3 / slowest_ms, times, 1),))
+    times = StepTimes.of(())
+    sample = Sample(trial_id, config, Phase.SEARCH, 0, math.nan, times, 0, VoidReason.LAUNCH_FAILED)
+    return Trial(trial_id, config, (sample,))

@@ -2,6 +2,7 @@
 """Configs that fail: what designers hear of them, and how the log gives them back."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +22,9 @@ from ringtune.tuner import (
     open_log,
     read_log,
 )
-from ringtune.tuner.designers import Designer
+from ringtune.tuner.designers import DesignerWrapper
 from ringtune.tuner.logs.records import RunRecord, sample_record
-from ringtune.tuner.space.search_space import SearchSpace
-from ringtune.tuner.testing import DesignerConformance, measured_trial
+from ringtune.tuner.testing import measured_trial
 from ringtune.tuning.failing_configs import FailureAwareDesigner, FittingDesigner, configs_over_limit, failed_configs
 
 ENGINE = find_engine("horovod")
@@ -40,47 +40,24 @@ def void_sample(config: Config, trial_id: int = 2) -> Sample:
     return Sample(trial_id, config, Phase.SEARCH, 7, math.nan, times, 0, VoidReason.LAUNCH_FAILED)
 
 
-class TestFailureAwareDesigner(DesignerConformance):
-    """Wrapped, a designer is still one."""
-
-    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
-        """Return the default designer, wrapped."""
-        return FailureAwareDesigner(make_designer("skopt", space, seed))
-
-    def test_ignores_inconclusive_trials(self) -> None:
-        """A failed config, and similar ones, are expected to be as slow as the slowest."""
-        designer = self.make_designer(SPACE, 3)
-        trials = [
-            measured_trial(0, ENGINE.baseline(), [20.0, 20.1]),
-            measured_trial(1, FAST, [40.0, 40.2]),
-            Trial(2, BROKEN, (void_sample(BROKEN),)),
-        ]
-
-        designer.update(trials)
-        told = designer.predict([BROKEN]).mean_log_step_ms[0]
-        designer.update(trials[:2])
-        untold = designer.predict([BROKEN]).mean_log_step_ms[0]
-
-        assert abs(math.log(40.0) - told) < 0.1
-        assert abs(told - untold) > 1e-6
-
-
-def test_without_any_time_there_is_none_to_tell() -> None:
-    """A search whose first configs all fail goes on."""
-    designer = FailureAwareDesigner(make_designer("skopt", SPACE, 0))
-
-    designer.update([Trial(1, BROKEN, (void_sample(BROKEN),))])
-
-    assert SPACE.contains(designer.suggest().config)
-
-
 def test_what_failed_before_a_kill_is_told_too() -> None:
-    """Although it is in none of the resumed run's trials."""
-    designer = FailureAwareDesigner(make_designer("skopt", SPACE, 3), {BROKEN})
+    """Although it is in none of the resumed run's trials; a config that was tried since is not told."""
+    told: list[Trial] = []
 
-    designer.update([measured_trial(0, ENGINE.baseline(), [20.0, 20.1]), measured_trial(1, FAST, [40.0, 40.2])])
+    class Listener(DesignerWrapper):
+        """Keeps what it is told."""
 
-    assert abs(math.log(40.0) - designer.predict([BROKEN]).mean_log_step_ms[0]) < 0.1
+        def update(self, trials: Sequence[Trial]) -> None:
+            """Keep the trials."""
+            told[:] = trials
+
+    designer = FailureAwareDesigner(Listener(make_designer("random", SPACE, 3)), {BROKEN, FAST})
+    trials = [measured_trial(0, ENGINE.baseline(), [20.0, 20.1]), measured_trial(1, FAST, [40.0, 40.2])]
+
+    designer.update(trials)
+
+    assert trials == told[:2]
+    assert [(BROKEN, True)] == [(trial.config, trial.has_failed) for trial in told[2:]]
 
 
 def write_run(path: Path, samples: list[Sample], seed: int = 0) -> None:

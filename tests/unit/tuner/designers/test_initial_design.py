@@ -3,7 +3,7 @@
 
 from ringtune.tuner import Config, default_config, search_space
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
-from ringtune.tuner.designers.initial_design import next_initial_config
+from ringtune.tuner.designers.initial_design import MOST_FILLING, filling_config, next_initial_config
 from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter
 from ringtune.tuner.space.search_space import SearchSpace
 from ringtune.tuner.testing import measured_trial, poor_baseline
@@ -79,3 +79,40 @@ def test_the_designer_moves_from_the_best_so_far() -> None:
         assert SWITCHED_ON == first
         assert expected is second["hierarchical_allreduce"]
         assert 1.0 != second["cycle_ms"]
+
+
+def filled(space: SearchSpace, seed: int) -> list[Config]:
+    """Return the configs that fill a space, after its default."""
+    tried = [space.default()]
+    while (config := filling_config(space, tried, seed)) is not None:
+        tried.append(config)
+    return tried[1:]
+
+
+def test_where_trials_are_cheap_every_knob_varies_from_the_start() -> None:
+    """A config more than knobs, each knob over all of its range; another seed gives others."""
+    space = SearchSpace([NumberParameter(name, 0.0, 1.0, 0.5) for name in "abcd"], {})
+
+    configs = filled(space, 0)
+
+    assert 5 == len(configs)
+    assert all([0, 1, 2, 3, 4] == sorted(int(5 * float(config[name])) for config in configs) for name in "abcd")
+    assert configs != filled(space, 1)
+
+
+def test_a_large_space_is_filled_within_a_small_budget() -> None:
+    """And a small space is not filled twice."""
+    assert MOST_FILLING == len(filled(SearchSpace([NumberParameter(f"k{i}", 0.0, 1.0, 0.5) for i in range(30)], {}), 0))
+    assert len(filled(SearchSpace([BooleanParameter("fast", default=True)], {}), 0)) <= 1
+
+
+def test_cheap_trials_without_a_prior_fill_the_space() -> None:
+    """A job that pays for a bad trial changes a thing at a time; so does a search with a prior that holds."""
+    trials = [measured_trial(0, SPACE.default(), [40.0] * 3)]
+    cheap, live = (GaussianProcessDesigner(SPACE, 0, are_trials_cheap=is_cheap) for is_cheap in (True, False))
+
+    for designer in (cheap, live):
+        designer.update(trials)
+
+    assert filling_config(SPACE, [SPACE.default()], 0) == cheap.suggest().config
+    assert SWITCHED_ON == live.suggest().config

@@ -8,7 +8,7 @@ import pytest
 
 from ringtune.tuner import default_config, search_space
 from ringtune.tuner.designers.skopt import INITIAL_TRIALS, SkoptDesigner
-from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
+from ringtune.tuner.testing import engine_like_surface, failed_trial, measured_trial, poor_baseline
 
 SPACE = search_space({}, default_config())
 
@@ -64,3 +64,17 @@ def test_one_terrible_config_does_not_blur_the_others() -> None:
     means = designer.predict(configs).mean_log_step_ms
 
     assert [engine_like_surface(config) for config in configs] == pytest.approx(list(means), abs=0.1)
+
+
+def test_a_config_that_failed_is_expected_to_be_as_slow_as_the_slowest() -> None:
+    """So that neighbours of it are avoided; without any time there is none to give it."""
+    slow, broken = (default_config().replace({"cycle_ms": cycle_ms}) for cycle_ms in (2.0, 30.0))
+    trials = [measured_trial(0, default_config(), [20.0, 20.1]), measured_trial(1, slow, [40.0, 40.2])]
+    designer = SkoptDesigner(SPACE, 3)
+
+    designer.update([*trials, failed_trial(2, broken)])
+    told = designer.predict([broken]).mean_log_step_ms[0]
+    designer.update([failed_trial(0, broken)])
+
+    assert abs(math.log(40.0) - told) < 0.1
+    assert designer.suggest().expected_score is None

@@ -172,6 +172,20 @@ def test_one_observation_is_enough(prior_mean: Callable[[Array], Array] | None) 
     assert medians == pytest.approx([process.parameters.lengths[0], process.parameters.amplitude], rel=0.05)
 
 
+def test_repeats_that_agree_tell_a_rugged_surface_from_noise() -> None:
+    """Samples that scatter from config to config without any pattern, and not at all when one is repeated."""
+    rng = np.random.default_rng(1)
+    x = rng.random((12, 3))
+    x[9:] = x[8]
+    y = rng.normal(0.0, 0.5, 12)
+    y[9:] = y[8]
+
+    process = fitted_process(Observations(Points.without_prior(x), y, np.zeros(12)))
+
+    assert process.parameters.noise < 0.01
+    assert np.allclose(process.predict(Points.without_prior(x))[0], y, atol=0.02)
+
+
 @pytest.mark.parametrize("count", [2, 5, 10, 25])
 def test_the_fit_finds_the_mode_that_random_restarts_find(count: int) -> None:
     """L-BFGS from six random starts reaches no value below the one from the medians of the priors."""

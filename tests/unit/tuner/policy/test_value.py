@@ -123,3 +123,17 @@ def test_a_search_goes_on_while_there_is_a_gain_to_be_found() -> None:
         speedups.append(target.true_speedup(result.config))
 
     assert sum(speedup > 0.15 for speedup in speedups) >= 7, speedups
+
+
+def test_launches_use_the_budget_until_every_config_was_tried() -> None:
+    """On a surface where nothing is to be gained a live job ends early."""
+    counts = []
+    for tuned in ("cycle_ms", "response_cache"):
+        space = search_space({}, default_config(), tuned=(tuned,))
+        target = SyntheticTarget(surface=flat_surface, space=space)
+        settings = RunSettings(max_samples=BUDGET, fixed_windows=True)
+        outcome = tune(target, make_designer("gp", space, 0, are_trials_cheap=True), settings)
+        counts.append(len(samples(outcome, Phase.SEARCH)))
+
+    assert BUDGET == counts[0]
+    assert BUDGET // 2 > counts[1]

@@ -20,7 +20,8 @@ from ringtune.tuner.space.parameter_types import NEUTRAL, parameter_from_json
 
 BY_NAME = {parameter.name: parameter for parameter in ENGINE_PARAMETERS}
 FUSION, CYCLE, CHUNK = (BY_NAME[name] for name in ("fusion_bytes", "cycle_ms", "chunk_bytes"))
-KINDS = [*ENGINE_PARAMETERS, CategoryParameter("algorithm", ("ring", "tree", "flat"), "ring")]
+ORDERED = CategoryParameter("tile", ("unset", "8", "1", "4", "2"), "unset")
+KINDS = [*ENGINE_PARAMETERS, CategoryParameter("algorithm", ("ring", "tree", "flat"), "ring"), ORDERED]
 
 
 @pytest.mark.parametrize("value", [0, 65536, 100_000, 256 << 20, 1e6])
@@ -78,6 +79,14 @@ def test_equal_factors_are_equal_steps_on_a_log_scale() -> None:
     shares = [FUSION.encode(65536 << shift)[-1] for shift in (0, 4, 8, 12)]
 
     assert [0.0, 1 / 3, 2 / 3, 1.0] == pytest.approx(shares)
+
+
+def test_choices_that_are_numbers_are_ordered() -> None:
+    """Their rank is the coordinate, so that powers of two are logarithmic; a word beside them has an indicator."""
+    assert [[1.0, NEUTRAL], [0.0, 1.0], [0.0, 0.0], [0.0, 2 / 3], [0.0, 1 / 3]] == [
+        pytest.approx(ORDERED.encode(choice)) for choice in ORDERED.choices
+    ]
+    assert 2 == CategoryParameter("one", ("auto", "1"), "auto").coordinates
 
 
 @pytest.mark.parametrize("parameter", KINDS, ids=lambda parameter: parameter.name)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 ASKS = 20
-"""Largest number of questions for an untried config; then a random one is drawn, as often, and a repetition accepted."""
+"""Largest number of questions for an untried config; then of random draws; then a repetition is accepted."""
 SEEDS = 2**31
 """Number of seeds that Optuna takes."""
 MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -119,11 +119,12 @@ class OptunaDesigner:
         """
         from optuna import samplers  # noqa: PLC0415  (as above)
 
-        numbers = [self._seed] if self._is_asked_again else self._numbers()
-        seed = int(np.random.default_rng(numbers).integers(SEEDS))
+        first, seed = (int(np.random.default_rng(numbers).integers(SEEDS)) for numbers in (self._seed, self._numbers()))
         made: Mapping[str, Callable[[], BaseSampler]] = {
             "tpe": lambda: samplers.TPESampler(seed=seed, multivariate=True),
-            "cmaes": lambda: samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False),
+            "cmaes": lambda: samplers.CmaEsSampler(
+                seed=first, independent_sampler=samplers.RandomSampler(seed), warn_independent_sampling=False
+            ),
             "gp": lambda: samplers.GPSampler(seed=seed, deterministic_objective=False),
             "random": lambda: samplers.RandomSampler(seed=seed),
         }
@@ -142,12 +143,19 @@ class OptunaDesigner:
         params = {name: at for axis in self._axes for name, at in axis.params(trial.config).items()}
         value = fmean(trial.log_step_ms) if trial.is_conclusive else None
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        if self._is_asked_again:
-            self._study.enqueue_trial(params)
-            self._study.tell(self._study.ask(distributions), value, state)
-        else:
-            told = create_trial(state=state, value=value, params=params, distributions=distributions)
-            self._study.add_trial(told)
+        notes = self._notes_of_asking(distributions) if self._is_asked_again else {}
+        told = create_trial(state=state, value=value, params=params, distributions=distributions, system_attrs=notes)
+        self._study.add_trial(told)
+
+    def _notes_of_asking(self, distributions: "dict[str, BaseDistribution]") -> dict[str, Any]:
+        """Return the state that the sampler writes to a trial that it is asked for; that trial itself is given up."""
+        from optuna.trial import TrialState  # noqa: PLC0415  (as above)
+
+        if self._study is None:
+            raise AssertionError("a question before the first update")
+        asked = self._study.ask(distributions)
+        self._study.tell(asked, state=TrialState.FAIL)
+        return dict(self._study.get_trials(deepcopy=False)[asked.number].system_attrs)
 
     def _asked(self) -> Config:
         if self._study is None:

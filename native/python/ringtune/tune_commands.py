@@ -36,7 +36,10 @@ MaxSeconds = Annotated[float | None, typer.Option(help="Budget, in seconds.")]
 Pairs = Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in the adoption test.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 TrialTimeoutS = Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")]
-Designer = Annotated[str | None, typer.Option(help="Search method: gp (default), skopt or random.")]
+Designer = Annotated[
+    str | None,
+    typer.Option(help="Search method: gp (default), skopt, random, or optuna:tpe, :cmaes, :gp or :random."),
+]
 Only = Annotated[str | None, typer.Option(metavar="KNOB,...", help="Knobs to vary; default: all.")]
 ResultRegex = Annotated[
     str | None, typer.Option(metavar="REGEX", help="Has one group; default: 'ringtune: result=1.25'.")

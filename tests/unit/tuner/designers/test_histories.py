@@ -6,7 +6,15 @@ import pytest
 from ringtune.tuner import designer_names, make_designer
 from tests.unit.tuner.designers.histories import check_histories, short_and_long
 
-HISTORIES = {"gp": (60, 20_000), "random": (300, 60_000), "skopt": (15, 3_000)}
+HISTORIES = {
+    "gp": (60, 20_000),
+    "random": (300, 60_000),
+    "skopt": (15, 3_000),
+    "optuna:tpe": (20, 2_000),
+    "optuna:cmaes": (20, 2_000),
+    "optuna:gp": (5, 300),
+    "optuna:random": (20, 2_000),
+}
 """Number of histories by designer: the short form, and the long one."""
 
 

@@ -7,20 +7,22 @@ import sys
 import pytest
 
 from ringtune.tuner import DEFAULT_DESIGNER, default_config, designer_names, make_designer, search_space
+from tests.unit.tuner.designers.installed import parameters_of
 
 SPACE = search_space({}, default_config())
 
 
-@pytest.mark.parametrize("name", designer_names())
+@pytest.mark.parametrize("name", parameters_of(designer_names()))
 def test_every_name_makes_a_designer_of_that_name(name: str) -> None:
     """The log calls a designer as the registry does."""
     assert name == make_designer(name, SPACE, 0).name
 
 
-def test_an_unknown_name_is_refused_with_those_there_are() -> None:
-    """The message helps."""
-    with pytest.raises(ValueError, match="no designer 'annealing'; there are gp, random, skopt"):
-        make_designer("annealing", SPACE, 0)
+@pytest.mark.parametrize("name", ["annealing", "optuna", "optuna:annealing", "tpe"])
+def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
+    """The message helps, for samplers of a library as well."""
+    with pytest.raises(ValueError, match=f"no designer '{name}'; there are gp, random, skopt, optuna:tpe, "):
+        make_designer(name, SPACE, 0)
 
 
 def test_the_default_is_registered() -> None:

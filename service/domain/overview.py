@@ -197,6 +197,11 @@ class ShownStudy:
     runs_in_all: int = 0
 
     @property
+    def is_cut(self) -> bool:
+        """True where results are left out: there may be more than the newest `MAX_RESULTS`."""
+        return len(self.results) == MAX_RESULTS
+
+    @property
     def jobs_in_all(self) -> int:
         """Return the number of jobs, those included that are not shown."""
         return sum(self.study.states.values())

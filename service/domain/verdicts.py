@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts of a study, read together: what became of each job, and of each config what every reporter says."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection
 from ringtune.advice.rule import KeyAdvice, evidence_of, reason_of
 from ringtune.rest_models import Evidence
 from ringtune.service.store import overview as table
-from ringtune.service.store.summary_rows import AgedConfig, NamedReporter, StandName
+from ringtune.service.store.summary_rows import UNCLEAR, AgedConfig, NamedReporter, StandName
 from ringtune.tuner import Config
 
 from .jobs import StudyJob, jobs_of
@@ -59,7 +60,8 @@ class BestConfig:
         evidence: The evidence of all reporters together.
         is_confirmed: Whether it is confirmed.
         is_promising: Whether a search may begin with it.
-        stands: The stand of each reporter, where they were asked for.
+        stands: The stand of each reporter, where they were asked for; `MAX_STANDS` of all configs at most.
+        telling: Number of reporters whose stand is not `unclear`, where they were asked for, beyond that limit too.
         reason: Grounds on which it is confirmed, or a prior, as recommendations give them.
         is_over_default: Whether its speed-up is over the target's default, not over a baseline that jobs were given.
         tested: Its speed-up in its reporters' own paired tests, a fraction; None where nobody tested it. It is what
@@ -74,6 +76,7 @@ class BestConfig:
     reason: str = ""
     is_over_default: bool = True
     tested: float | None = None
+    telling: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,15 @@ def verdicts_of(connection: Connection, study_id: str) -> StudyVerdicts:
     jobs = jobs_of(connection, study_id, MAX_JOBS)
     names = {job.job_id: job.name for job in jobs if job.name}
     stands: dict[str, list[ReporterStand]] = {}
-    for row in table.stands(connection, study_id, MAX_STANDS):
+    said = table.stands(connection, study_id, MAX_STANDS)
+    for row in said:
         stands.setdefault(row.config_digest, []).append(_stand(row, names))
+    telling = Counter(row.config_digest for row in said if row.stand != UNCLEAR)
+    if len(said) == MAX_STANDS:
+        telling = Counter(table.count_telling(connection, study_id))
     rows = table.configs(connection, study_id, MAX_CONFIGS)
-    return StudyVerdicts(jobs, tuple(best_of(row, stands.get(row.config_digest, ())) for row in rows))
+    best = (best_of(row, stands.get(row.config_digest, ()), telling[row.config_digest]) for row in rows)
+    return StudyVerdicts(jobs, tuple(best))
 
 
 def recommended(row: AgedConfig, advice: KeyAdvice) -> BestConfig:
@@ -102,8 +110,8 @@ def recommended(row: AgedConfig, advice: KeyAdvice) -> BestConfig:
     return replace(best_of(row), evidence=evidence, is_confirmed=is_confirmed, reason=advice.reason)
 
 
-def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = ()) -> BestConfig:
-    """Return the config of a row."""
+def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = (), telling: int = 0) -> BestConfig:
+    """Return the config of a row, with the stands of its reporters and the number of those that say anything."""
     evidence, config = evidence_of(row, row.age_s, has_gain=row.is_confirmed), Config(row.config_values)
     return BestConfig(
         config=config,
@@ -114,6 +122,7 @@ def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = ()) -> BestConfig
         reason=reason_of(row),
         is_over_default=row.is_over_default,
         tested=row.speedup if row.adopted else None,
+        telling=telling,
     )
 
 

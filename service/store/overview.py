@@ -31,7 +31,7 @@ from .database import whole_sum
 from .rows import ActivityRow, AgedReport, AgedRun, CountedRow, ListedStudyRow, StudyHead, all_of
 from .said_names import of_most
 from .summaries import BASELINE, rank
-from .summary_rows import AgedConfig, NamedReporter
+from .summary_rows import UNCLEAR, AgedConfig, NamedReporter
 from .tables import (
     config_summaries,
     job_facts,
@@ -211,6 +211,13 @@ def stands(connection: Connection, study_id: str, limit: int) -> Sequence[NamedR
         .limit(limit)
     )
     return all_of(connection.execute(query), NamedReporter)
+
+
+def count_telling(connection: Connection, study_id: str) -> dict[str, int]:
+    """Return for each config of a study how many reporters say anything of it, by its digest."""
+    own = reporter_summaries.c
+    query = select(own.config_digest, func.count()).where(own.study_id == study_id, own.stand != UNCLEAR)
+    return {digest: int(count) for digest, count in connection.execute(query.group_by(own.config_digest))}
 
 
 def runs_of(connection: Connection, study_id: str, limit: int) -> Sequence[AgedRun]:

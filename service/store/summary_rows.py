@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 from .rows import decoded
 
 StandName: TypeAlias = Literal["adopted", "kept", "faster", "slower", "unclear"]
+UNCLEAR: StandName = "unclear"
+"""Stand of a reporter whose windows tell nothing."""
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ringtune.rest_models import Recommendation
-from ringtune.service.domain import Service
+from ringtune.service.domain import Service, verdicts
 from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.suggestions import HeldLease
@@ -219,6 +219,20 @@ def test_verdicts_are_told_with_what_every_reporter_says(service: Service, datab
     } == said
     assert (3, 2) == (config.evidence.reporters, config.evidence.adopted)
     assert 3 == len(shown.jobs)
+
+
+def test_reporters_beyond_those_that_are_read_are_counted(
+    service: Service, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study has more stands than are read for a page: the number of reporters of a config is that of all."""
+    study = study_of(service)
+    for _ in range(3):
+        adopt(service, study, None, BETTER, 0.1)
+    monkeypatch.setattr(verdicts, "MAX_STANDS", 2)
+
+    (config,) = (item for item in Overview(database).study(study.study_id).configs if item.config == BETTER)
+
+    assert (2, 3) == (len(config.stands), config.telling)
 
 
 def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, database: Database) -> None:

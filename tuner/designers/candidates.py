@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidate configs for all designers: space-filling first configs, neighbours, and configs with redrawn parameters."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,10 @@ FLIP_SHARE = 0.15
 """Probability that a neighbour redraws a given parameter, which may flip a switch or set a special value."""
 SECOND_SHARE = 0.3
 """Probability that two parameters are redrawn instead of one."""
+
+
+PART_SIZE = 200
+"""Number of configs of a pool that are new after each sample."""
 
 
 def first_points(space: SearchSpace, count: int, seed: int) -> list[Config]:
@@ -66,6 +72,25 @@ def neighbours(
         }
         drawn.append(space.decode(vector).replace(flipped))
     return drawn
+
+
+class RandomPool:
+    """Random configs, a part of which is new after each sample: drawing and encoding all anew would take too long."""
+
+    def __init__(self, space: SearchSpace, seed: int, parts: int) -> None:
+        """Prepare a pool of `parts` parts; `seed` determines every draw."""
+        self._space = space
+        self._seed = seed
+        self._parts = parts
+        self._part = lru_cache(maxsize=parts)(self._drawn)
+
+    def after(self, samples: int) -> list[Config]:
+        """Return the configs of the pool after a number of samples."""
+        return [config for number in range(self._parts) for config in self._part(samples + number)]
+
+    def _drawn(self, number: int) -> list[Config]:
+        rng = np.random.default_rng([self._seed, number])
+        return [self._space.random(rng) for _ in range(PART_SIZE)]
 
 
 def redrawn(space: SearchSpace, config: Config, rng: np.random.Generator) -> Config:

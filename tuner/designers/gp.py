@@ -24,6 +24,7 @@ selects one of them.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,7 @@ from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
-from .candidates import first_numbers, neighbours, redrawn
+from .candidates import RandomPool, first_numbers, neighbours, redrawn
 from .initial_design import filling_config, next_initial_config
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ Array = NDArray[np.float64]
 
 FIRST = 4
 """Number of space-filling configs besides the defaults, tried while no window was valid."""
-RANDOM_CANDIDATES = 400
-"""Number of random candidates with a prior in use."""
-CHEAP_CANDIDATES = 1500
-"""Number of random candidates where a bad trial is cheap; a live job without a prior takes none."""
+RANDOM_PARTS, CHEAP_PARTS = 2, 7
+"""Parts of the pool of random candidates, with a prior in use and where a bad trial is cheap; others have none."""
+ENCODED = 4096
+"""Number of encodings that are kept."""
 REDRAWN_PER_BEST = 100
 """Number of candidates with a redrawn parameter, for each of the best measured configs."""
 NEIGHBOURS_PER_BEST = 30
@@ -87,6 +88,8 @@ class GaussianProcessDesigner:
         self._are_trials_cheap = are_trials_cheap
         self._space = space
         self._seed = seed
+        self._pool = RandomPool(space, seed, CHEAP_PARTS if are_trials_cheap else RANDOM_PARTS)
+        self._encoded = lru_cache(maxsize=ENCODED)(space.encode)
         self._priors = tuple(prior for prior in priors if not isinstance(prior, UnfinishedRuns))
         self._unfinished = next((prior for prior in priors if isinstance(prior, UnfinishedRuns)), None)
         self._earlier: tuple[Trial, ...] = ()
@@ -224,7 +227,7 @@ class GaussianProcessDesigner:
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         """Return the untried config with the largest noisy expected improvement."""
-        rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
+        rng = np.random.default_rng([self._seed, self._sample_count])
         measured = self._measured()
         points = self._points(measured, self._prior)
         normals = rng.standard_normal((DRAWS, len(measured)))
@@ -250,7 +253,7 @@ class GaussianProcessDesigner:
         self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
     ) -> list[Config]:
         """Return untried configs, or all drawn configs if every one was tried (small spaces)."""
-        drawn = [self._space.random(rng) for _ in range(self._random_candidates)]
+        drawn = self._random_candidates()
         order = np.argsort(process.predict(self._points(measured, self._prior))[0])
         for index in order[:BEST_COUNT]:
             drawn += [redrawn(self._space, measured[int(index)], rng) for _ in range(REDRAWN_PER_BEST)]
@@ -258,11 +261,15 @@ class GaussianProcessDesigner:
         drawn += [trial.config for trial in self._earlier]
         return self._untried(drawn) or list(dict.fromkeys(drawn))
 
+    def _random_candidates(self) -> list[Config]:
+        """Return random configs; a live job without a prior has none: they rarely beat changes to measured ones."""
+        if not self._are_trials_cheap and self._prior is None:
+            return []
+        return self._pool.after(self._sample_count)
+
     @property
-    def _random_candidates(self) -> int:
-        if self._are_trials_cheap:
-            return CHEAP_CANDIDATES
-        return RANDOM_CANDIDATES if self._prior else 0
+    def _sample_count(self) -> int:
+        return sum(len(trial.samples) for trial in self._trials)
 
     def _untried(self, configs: Sequence[Config]) -> list[Config]:
         tried = {trial.config for trial in self._trials}
@@ -270,7 +277,7 @@ class GaussianProcessDesigner:
 
     def _points(self, configs: Sequence[Config], prior: Prior | None) -> Points:
         """Return the encoded configs, with the prior mean relative to the lowest one of a measured config."""
-        x = self._space.encode_all(configs)
+        x = np.array([self._encoded(config) for config in configs]).reshape(len(configs), self._space.dimension)
         if prior is None:
             return Points.without_prior(x)
         measured = self._measured()

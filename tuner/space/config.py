@@ -11,11 +11,12 @@ Value: TypeAlias = bool | int | float | str
 class Config(Mapping[str, Value]):
     """An immutable, hashable mapping from parameter name to value; equal to any mapping with the same items."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_hash", "_values")
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         """Copy `values`; later changes to the mapping have no effect on the config."""
         self._values: dict[str, Value] = dict(values)
+        self._hash: int | None = None
 
     def __getitem__(self, name: str) -> Value:
         """Return the value of the parameter `name`; KeyError if there is none."""
@@ -31,7 +32,9 @@ class Config(Mapping[str, Value]):
 
     def __hash__(self) -> int:
         """Return a hash that does not depend on the order of the names."""
-        return hash(frozenset(self._values.items()))
+        if self._hash is None:
+            self._hash = hash(frozenset(self._values.items()))
+        return self._hash
 
     def __repr__(self) -> str:
         """Return `Config(name=value, ...)`."""

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -95,15 +96,17 @@ TEST_P(ProgressLoopTest, SeveralCallersOfOneRankWaitAtTheSameTime) {
 }
 
 TEST_P(ProgressLoopTest, AWaitEndsAtItsLimitAndTheOperationGoesOn) {
-  run(2, [](Engine& engine) {
+  std::promise<void> ended;
+  run(2, [&ended](Engine& engine) {
     std::vector<float> values(16, 1);
     if (engine.rank() == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      ended.get_future().wait();
       ASSERT_TRUE(testing::allreduce(engine, "x", values).ok());
       return;
     }
     const Handle handle = submit(engine, "x", values);
     EXPECT_FALSE(engine.wait(handle, 5 * kNsPerMs).has_value());
+    ended.set_value();
     ASSERT_TRUE(is_done_soon(engine, handle));
     ASSERT_TRUE(testing::finish(engine, handle).ok());
     EXPECT_EQ(2, values.front());

@@ -76,7 +76,7 @@ def read_answer(text: str, slots: int) -> Answer:
     """
     hosts: dict[str, FoundHost] = {}
     problems: list[AnswerFault] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         words = line.partition("#")[0].split()
         if not words:
             continue

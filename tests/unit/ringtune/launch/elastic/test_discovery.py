@@ -102,7 +102,7 @@ def test_a_function_is_imported_once_and_called_each_time(tmp_path: Path) -> Non
         ("./not_there.sh", "it ended with exit code 127, saying: "),
         ("yes", f"it printed more than {finder.MAX_OUTPUT_BYTES} bytes"),
         ("true", "it named no host; the hosts stay as they were"),
-        ("head -c 300 /dev/urandom | tr -d '\\n'", "line 1, "),
+        (r"printf '\013\377\205 :9'", "line 1, "),
     ],
 )
 def test_a_script_that_fails_is_a_fault_each_time(script: str, text: str) -> None:

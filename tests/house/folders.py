@@ -14,8 +14,8 @@ AREAS = ("engine", "tuner", "service")
 PROGRAMS = ("parameter_server",)
 """Folders beside the areas that are one program each: its modules stand beside `__main__.py`."""
 FOLDERS = ", ".join((*AREAS, *PROGRAMS))
-SHORT_NAME = BENCHMARKS / "regret.py"
-"""Short name of `benchmarks.tuner.regret`, the command that other documents name."""
+SHORT_NAMES = {BENCHMARKS / f"{name}.py": BENCHMARKS / "tuner" / name for name in ("regret", "measured")}
+"""Short names of programs, which other documents name, such as `benchmarks.regret` of `benchmarks.tuner.regret`."""
 IS_PROGRAM = '__name__ == "__main__"'
 
 
@@ -34,7 +34,7 @@ def benchmark_folders(tree: SourceTree) -> list[Violation]:
     found = []
     for path in tree.files(under=(str(BENCHMARKS),)):
         area, *rest = path.relative_to(BENCHMARKS).parts
-        if not rest and area != "README.md" and path != SHORT_NAME:
+        if not rest and area != "README.md" and path not in SHORT_NAMES:
             found.append(Violation(path, 0, f"stands at the top; the folders are {FOLDERS}"))
         elif rest and area not in (*AREAS, *PROGRAMS):
             found.append(Violation(path, 0, f"is in no area; the folders are {FOLDERS}"))
@@ -51,17 +51,16 @@ def _is_among_programs(area: str, rest: list[str]) -> bool:
 def unlisted_benchmarks(tree: SourceTree) -> list[Violation]:
     """Return the programs of benchmarks/ whose command does not stand in its README."""
     text = tree.text(BENCHMARKS / "README.md")
+    paths = tree.files((".py",), under=(str(BENCHMARKS),))
     programs = [
-        path.parent if path.name == "__main__.py" else path.with_suffix("")
-        for path in tree.files((".py",), under=(str(BENCHMARKS),))
-        if path != SHORT_NAME and (_is_program_of_an_area(path) or path.name == "__main__.py")
+        path.parent if path.name == "__main__.py" else path.with_suffix("") for path in paths if _is_program(path)
     ]
     listed = [*re.findall(r"benchmarks[\w.]+\w", text), *re.findall(r"benchmarks/[\w/]+(?=\.py)", text)]
     names = {name.replace(".", "/") for name in listed}
-    names |= {"benchmarks/tuner/regret"} if str(SHORT_NAME.with_suffix("")) in names else set()
+    names |= {str(program) for short, program in SHORT_NAMES.items() if str(short.with_suffix("")) in names}
     return [Violation(path, 0, "has no command in benchmarks/README.md") for path in programs if str(path) not in names]
 
 
-def _is_program_of_an_area(path: Path) -> bool:
-    """Return whether a file stands directly in an area."""
-    return len(path.parts) == 3 and path.parts[1] in AREAS
+def _is_program(path: Path) -> bool:
+    """Return whether a file stands directly in an area, or begins the program of its folder."""
+    return (len(path.parts) == 3 and path.parts[1] in AREAS) or path.name == "__main__.py"

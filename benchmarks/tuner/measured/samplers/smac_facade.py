@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SMAC3 by ask and tell: its facade for hyper-parameters, with a random forest and expected improvement of ln(time).
+
+Knobs whose values are numbers are ordinal. A launch that fails is told as crashed, at the slowest time so far: SMAC
+takes the logarithm of costs, and has none for an infinite one.
+"""
+
+import logging
+import tempfile
+from pathlib import Path
+
+from ConfigSpace import CategoricalHyperparameter, Configuration, ConfigurationSpace, OrdinalHyperparameter
+from smac import HyperparameterOptimizationFacade, Scenario
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+
+from benchmarks.tuner.measured.spaces import MeasuredSpace
+from ringtune.tuner import Config
+
+
+class SmacSampler:
+    """SMAC's facade; its folder of files is removed with it."""
+
+    def __init__(self, space: MeasuredSpace, seed: int, launches: int) -> None:
+        """Plan for a number of launches, on which the size of SMAC's initial design depends."""
+        self._folder = tempfile.TemporaryDirectory()
+        box = ConfigurationSpace(seed=seed)
+        for name, values in space.knobs.items():
+            default = str(space.default[name])
+            if space.is_ordered(name):
+                box.add(OrdinalHyperparameter(name, values, default_value=default))
+            else:
+                box.add(CategoricalHyperparameter(name, values, default_value=default))
+        self._box = box
+        logging.disable(logging.WARNING)
+        scenario = Scenario(
+            box, output_directory=Path(self._folder.name), deterministic=True, n_trials=launches, seed=seed
+        )
+        self._smac = HyperparameterOptimizationFacade(scenario, _never_called, logging_level=False, overwrite=True)
+        self._asked: TrialInfo | None = None
+        self._slowest_ms = 0.0
+
+    def ask(self) -> Config:
+        """Return what SMAC asks for."""
+        self._asked = self._smac.ask()
+        return Config({name: str(value) for name, value in self._asked.config.items()})
+
+    def tell(self, config: Config, ms: float | None) -> None:
+        """Tell SMAC; the default was not asked for."""
+        info = self._asked or TrialInfo(Configuration(self._box, values=dict(config)), seed=0)
+        self._slowest_ms = max(self._slowest_ms, ms or 0.0)
+        cost, status = (self._slowest_ms, StatusType.CRASHED) if ms is None else (ms, StatusType.SUCCESS)
+        self._smac.tell(info, TrialValue(cost=cost, status=status), save=False)
+
+
+def _never_called(config: Configuration, seed: int) -> float:
+    """Stand where SMAC wants a function: launches are told to it instead."""
+    raise AssertionError(f"SMAC has launched {config} by itself, with seed {seed}")

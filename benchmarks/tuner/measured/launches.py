@@ -67,6 +67,7 @@ def tuned(space: MeasuredSpace, request: TuneRequest) -> Choice:
             launch_settings(request),
             open_log(None),
             SilentObserver(),
+            clock=launches.clock,
             end_reason=lambda: target.end_reason,
         ).run()
     return Choice(result.config, launches.count, launches.failed, designer.cpu_s / max(designer.suggestions, 1))

@@ -22,6 +22,9 @@ KINDS = ("convolution", "dedispersion")
 """Kernels whose files are read, by the beginning of their name."""
 TIMES = "times_ms"
 SUFFIX = ".csv.gz"
+LAUNCH_S = 1.0
+"""Duration of a launch, seconds: the start of the program and the compilation of the kernel, beside which a run of
+milliseconds does not count."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,10 @@ class Launches:
         self._rng = np.random.default_rng(seed)
         self.count = 0
         self.failed = 0
+
+    def clock(self) -> float:
+        """Return the time that the launches so far took, seconds."""
+        return self.count * LAUNCH_S
 
     def launch(self, config: Config) -> float | None:
         """Return the time of a launch, milliseconds; None if it fails."""

@@ -52,6 +52,14 @@ def test_the_policy_tests_before_it_leaves_the_default(space: MeasuredSpace) -> 
     assert found.launches > 20 + 3
 
 
+def test_a_budget_of_all_launches_is_searched_to_its_end(space: MeasuredSpace) -> None:
+    """Time passes with launches, or the policy would take their cost for all of the job's time, and never search."""
+    (found,) = judged(space, "ringtune, all launches", 1, [40])
+
+    assert 10 < found.launches <= 40
+    assert found.ratio < space.ratio(space.default)
+
+
 def test_a_seed_decides_everything(space: MeasuredSpace) -> None:
     """Two runs of a seed choose and count the same; another seed draws other runs."""
     first, second, other = (judged(space, "random", seed, BUDGETS) for seed in (4, 4, 5))

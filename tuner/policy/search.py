@@ -71,7 +71,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
             break
         advice = _think(state, guard)
         worthless = 0 if _is_worth_a_sample(state, advice) else worthless + 1
-        if worthless >= state.policy.patience and (not settings.fixed_windows or state.is_every_config_tried):
+        if worthless >= state.policy.patience:
             break
         _try(state, advice, guard.name)
         state.journal.advance()
@@ -85,8 +85,11 @@ def _searched_samples(trials: Sequence[Trial]) -> int:
 
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
-    """Return whether the value of information of a sample of the suggestion reaches the policy's threshold."""
-    if advice.posterior is None:
+    """Return whether the value of information of a sample of the suggestion reaches the policy's threshold.
+
+    A launch is always worth it while a config is untried.
+    """
+    if advice.posterior is None or (state.settings.fixed_windows and not state.is_every_config_tried):
         return True
     noise_variance = state.noise.window_variance(state.search_steps(advice.posterior.suggestion_std))
     return advice.posterior.value_of_sample(noise_variance) >= state.policy.least_value

@@ -101,7 +101,7 @@ def test_where_trials_are_cheap_every_knob_varies_from_the_start() -> None:
 
 
 def test_a_large_space_is_filled_within_a_small_budget() -> None:
-    """And a small space is not filled twice."""
+    """A small space is not filled twice."""
     assert MOST_FILLING == len(filled(SearchSpace([NumberParameter(f"k{i}", 0.0, 1.0, 0.5) for i in range(30)], {}), 0))
     assert len(filled(SearchSpace([BooleanParameter("fast", default=True)], {}), 0)) <= 1
 

@@ -100,7 +100,7 @@ def test_a_sampler_learns_from_replayed_trials(name: str) -> None:
 def test_a_missing_package_is_named_with_the_command_that_brings_it(
     monkeypatch: pytest.MonkeyPatch, name: str, wanted: str
 ) -> None:
-    """Whoever asks for a designer without its package learns at once how to get it."""
+    """A user who asks for a designer without its package learns at once how to get it."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
 
     with pytest.raises(ConfigError, match=f"{name} needs optuna.*pip install") as raised:

@@ -67,7 +67,7 @@ def test_one_terrible_config_does_not_blur_the_others() -> None:
 
 
 def test_a_config_that_failed_is_expected_to_be_as_slow_as_the_slowest() -> None:
-    """So that neighbours of it are avoided; without any time there is none to give it."""
+    """Its neighbours are avoided; without any time there is none to give it."""
     slow, broken = (default_config().replace({"cycle_ms": cycle_ms}) for cycle_ms in (2.0, 30.0))
     trials = [measured_trial(0, default_config(), [20.0, 20.1]), measured_trial(1, slow, [40.0, 40.2])]
     designer = SkoptDesigner(SPACE, 3)

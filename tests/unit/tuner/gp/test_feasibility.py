@@ -7,7 +7,7 @@ from ringtune.tuner.gp.feasibility import Feasibility
 
 
 def test_it_learns_which_knob_made_configs_fail() -> None:
-    """Of three knobs the first decides; configs that were not tried are told apart, whatever the others are."""
+    """The first of three knobs decides; configs that were not tried are told apart, whatever the others are."""
     rng = np.random.default_rng(0)
     tried, unseen = rng.random((24, 3)), rng.random((200, 3))
     model = Feasibility(tried[tried[:, 0] <= 0.6], tried[tried[:, 0] > 0.6])

@@ -7,6 +7,7 @@ engine.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -126,12 +127,16 @@ class Engine:
             raise ConfigError(f"--only {', '.join(unknown)}: {self.name} has no such knob; it has {', '.join(names)}")
         set_by_user = self.set_by_user(environ)
         pinned = {*set_by_user, *(name for name in names if only and name not in only)}
+        self._check_effect(only, pinned, set_by_user)
+        baseline = self.baseline()
+        return SearchSpace([knob.parameter for knob in self.knobs], {name: baseline[name] for name in sorted(pinned)})
+
+    def _check_effect(self, only: tuple[str, ...], pinned: AbstractSet[str], set_by_user: Mapping[str, str]) -> None:
+        """Raise ConfigError for a name in `only` whose knob has no effect beside pinned ones."""
         for name in only:
             for group in self.needs.get(name, ()):
                 if pinned.issuperset(group):
                     raise ConfigError(f"--only {name}: {_idle_text(group, set_by_user)}")
-        baseline = self.baseline()
-        return SearchSpace([knob.parameter for knob in self.knobs], {name: baseline[name] for name in sorted(pinned)})
 
     def set_by_user(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the knobs that the user's environment decides, with the variable that does."""

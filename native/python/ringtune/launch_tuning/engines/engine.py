@@ -135,7 +135,7 @@ class Engine:
         """Raise ConfigError for a name in `only` whose knob has no effect beside pinned ones."""
         for name in only:
             for group in self.needs.get(name, ()):
-                if pinned.issuperset(group):
+                if pinned >= set(group):
                     raise ConfigError(f"--only {name}: {_idle_text(group, set_by_user)}")
 
     def set_by_user(self, environ: Mapping[str, str]) -> dict[str, str]:

@@ -18,10 +18,12 @@ ALL = "all"
 
 
 def tables(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """Return a table in Markdown for each space, and one over all of them, by name."""
+    """Return a table in Markdown for each space, by name, and one over all of those with rows for each space."""
     names = sorted({outcome.space for outcome in outcomes})
     found = {name: _table([outcome for outcome in outcomes if outcome.space == name]) for name in names}
-    return {**found, ALL: _table(outcomes)}
+    run = {(outcome.space, outcome.contestant) for outcome in outcomes}
+    whole = [outcome for outcome in outcomes if all((name, outcome.contestant) in run for name in names)]
+    return {**found, ALL: _table(whole)}
 
 
 def mean_and_error(outcomes: Sequence[Outcome]) -> tuple[float, float]:

@@ -101,7 +101,8 @@ def test_spaces_have_the_same_weight_and_errors_are_over_seeds() -> None:
     rows = [outcome("random", s, 6, m + s, name) for name, m in (("a", 1.5), ("b", 3.5)) for s in (0, 1)]
 
     assert pytest.approx((3.0, (2 * 0.25) ** 0.5 / 2)) == mean_and_error(rows)
-    assert ["a", "b", "all"] == list(tables(rows))
+    assert ["a", "b", "all"] == list(tables([*rows, outcome("tpe", 0, 6, 1.0, "a")]))
+    assert "tpe" not in tables([*rows, outcome("tpe", 0, 6, 1.0, "a")])["all"]
     assert "| random | 2 | 3.00 ± 0.35 | 6 | 2 | 0.250 |" in tables(rows)["all"]
 
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -130,6 +131,9 @@ void leave(Communicator* communicator) {
   if (communicator->meeting != nullptr) {
     communicator->meeting->has_left[communicator->rank].store(true);
     munmap(communicator->meeting, sizeof(Meeting));
+    if (communicator->rank == 0) {
+      unlink(communicator->path.c_str());  // of a meeting that was given up, too
+    }
   }
   --library().communicators;
   delete communicator;
@@ -160,8 +164,8 @@ int ncclGetVersion(int* version) {
 }
 
 int ncclGetUniqueId(NcclUniqueId* id) {
-  const std::string path = "/dev/shm/standin-nccl." + std::to_string(getpid()) + "." + std::to_string(++library().ids);
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  std::string path = "/dev/shm/standin-nccl.XXXXXX";  // never that of a file which a killed process has left behind
+  const int fd = mkostemp(path.data(), O_CLOEXEC);
   if (fd < 0 || ftruncate(fd, sizeof(Meeting)) != 0) {
     return kSystemError;
   }

@@ -66,7 +66,6 @@ struct Library {
   std::atomic<int> max_delay_us{0};
   std::atomic<int> losses{0};
   std::atomic<int> last_ctas{0};
-  std::atomic<int> ids{0};  // number of ids made
 };
 
 inline Library& library() {

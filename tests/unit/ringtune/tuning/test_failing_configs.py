@@ -123,7 +123,7 @@ def test_other_questions_say_nothing_about_memory(tmp_path: Path) -> None:
 
 
 def test_a_suggestion_that_does_not_fit_is_moved_until_it_does() -> None:
-    """The designer learns of it as a slow config, and suggests another."""
+    """The designer learns of it as a failed config, and suggests another."""
     space = fsdp_space(FsdpSettings(), reshardable=9, prefetchable=9, is_fixed=False)
 
     def fits(config: Config) -> bool:

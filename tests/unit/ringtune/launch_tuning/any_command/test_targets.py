@@ -140,9 +140,7 @@ def test_a_condition_that_does_not_hold_leaves_the_default(tmp_path: Path) -> No
     assert "run --overlap --gather --bucket 9" == launched(engine, "run", overlap=True, gather=True, bucket=9)
     lone = "run --gather x"
     assert lone == launched(engine_of(tmp_path, lone, simple, needs, bucket), lone)
-    with pytest.raises(
-        ConfigError, match="--only gather: it has no effect while overlap is not varied; add overlap"
-    ):
+    with pytest.raises(ConfigError, match="--only gather: it has no effect while overlap is not varied; add overlap"):
         engine.space({}, ("gather",))
     both = "run --overlap --gather x"
     assert engine_of(tmp_path, both, simple, needs).space({}, ("gather",)).free

@@ -126,7 +126,9 @@ class RunState:
 
     @property
     def is_exploration_overdrawn(self) -> bool:
-        """True if one more trial might exceed the exploration budget."""
+        """True if one more trial might exceed the exploration budget; launches cost no training, and have none."""
+        if self.settings.fixed_windows:
+            return False
         planned_s = self.policy.planned_share * (self.settings.max_seconds or 0.0)
         return self.account.is_overdrawn(self.policy, self.journal.now_s, self.cost_s, self._risk_s, planned_s)
 

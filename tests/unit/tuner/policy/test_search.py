@@ -180,6 +180,16 @@ def test_exploration_costs_no_more_than_its_share_of_the_time() -> None:
     assert len({record.trial_id for record in samples(outcome, Phase.SEARCH)}) == 12
 
 
+def test_launches_are_not_spent_on_waiting_for_an_exploration_budget() -> None:
+    """A launch costs no training: candidates that are slower than the default follow each other at once."""
+    settings = RunSettings(max_samples=12, fixed_windows=True, warmup_steps=0)
+
+    outcome = tune(SyntheticTarget(surface=dear), settings=settings)
+
+    assert [] == samples(outcome, Phase.WATCH)
+    assert 12 == len(samples(outcome, Phase.SEARCH))
+
+
 class SlowerLater(SyntheticTarget):
     """A machine on which everything takes longer from the second minute on."""
 

@@ -73,6 +73,7 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
         ),
         listeners=listeners,
         admission=Admission(settings.requests_max),
+        study_path=None if pages is None else pages.study_path,
     )
     app = FastAPI(
         title=TITLE,

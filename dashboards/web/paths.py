@@ -5,6 +5,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ringtune.service.api.access import OPEN_PATHS
 
+STUDIES = "/studies"
 SIGN_IN = "/sign-in"
 SIGN_OUT = "/sign-out"
 EVENTS = "/events"
@@ -26,6 +27,11 @@ class PagePaths:
         """Pass the request on."""
         is_page = scope["type"] == "http" and not is_of_api(scope["path"])
         await (self._pages if is_page else self._others)(scope, receive, send)
+
+
+def study_path(study_id: str) -> str:
+    """Return the path of a study's page."""
+    return f"{STUDIES}/{study_id}"
 
 
 def is_of_api(path: str) -> bool:

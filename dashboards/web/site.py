@@ -15,7 +15,7 @@ from .assets import Assets
 from .browser_headers import BrowserHeaders
 from .confirming import context_of
 from .own_forms import OwnForms
-from .paths import EVENTS, SIGN_IN, PagePaths
+from .paths import EVENTS, SIGN_IN, PagePaths, study_path
 from .problem_pages import ProblemPages
 from .rendering import Templates
 from .sessions import Sessions
@@ -57,6 +57,10 @@ class WebPages:
     def routers(self) -> Sequence[APIRouter]:
         """One per view."""
         return ROUTERS
+
+    def study_path(self, study_id: str) -> str:
+        """Return the path of a study's page."""
+        return study_path(study_id)
 
     def wrap(self, app: ASGIApp, sessions: BrowserSessions) -> ASGIApp:
         """Return what stands before the pages; the first one is met first. Other paths go straight to `app`."""

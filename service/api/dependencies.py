@@ -62,6 +62,7 @@ class AppState:
         reading_threads: Bounds the threads that read large bodies.
         bulk_threads: Bounds the threads that work on large logs and imports.
         looking: The threads that look for recommendations: of their own, so that they wait for no commit.
+        study_path: Returns the path of a study's page; None where there are no pages.
     """
 
     settings: ServiceSettings
@@ -77,6 +78,7 @@ class AppState:
     reading_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(READING_THREADS))
     bulk_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
     looking: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(LOOKING_THREADS, "ringtune-look"))
+    study_path: Callable[[str], str] | None = None
 
     async def work_on(self, body: bytes, work: Callable[[], Result]) -> Result:
         """Do the work that a log or an import asks for, in a thread; see `LARGE_BODY_BYTES` for large bodies.

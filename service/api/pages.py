@@ -50,6 +50,10 @@ class Pages(Protocol):
         """The routes; each declares the scope that it needs."""
         ...
 
+    def study_path(self, study_id: str) -> str:
+        """Return the path of a study's page."""
+        ...
+
     def wrap(self, app: ASGIApp, sessions: BrowserSessions) -> ASGIApp:
         """Return what stands before everything else, the checks of who may included.
 

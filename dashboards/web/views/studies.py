@@ -6,6 +6,7 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ringtune.dashboards.web.paths import STUDIES
 from ringtune.dashboards.web.rendering import respond
 
 from .dependencies import (
@@ -20,7 +21,6 @@ from .dependencies import (
 )
 
 PAGE = 50
-PATH = "/studies"
 SORTS = (
     ("created", "Newest first"),
     ("-created", "Oldest first"),
@@ -40,10 +40,10 @@ router = new_router()
 @router.get("/", dependencies=READERS_PAGE)
 async def start() -> RedirectResponse:
     """Lead to the studies."""
-    return RedirectResponse(PATH, 303)
+    return RedirectResponse(STUDIES, 303)
 
 
-@router.get(PATH, dependencies=READERS_PAGE)
+@router.get(STUDIES, dependencies=READERS_PAGE)
 @on_page_threads
 def studies(request: Request, overview: OverviewDep, asked: AskedStudiesDep, page: PageNumber = 1) -> Response:
     """List studies."""

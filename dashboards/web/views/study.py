@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
+from ringtune.dashboards.web.paths import study_path
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.study_jobs import job_rows, leading_job, step_times
 from ringtune.dashboards.web.study_review import StudyReview
@@ -33,7 +34,7 @@ FIRST_FIGURES = ("convergence", "distribution")
 router = new_router()
 
 
-@router.get("/studies/{study_id}", dependencies=READERS_PAGE)
+@router.get(study_path("{study_id}"), dependencies=READERS_PAGE)
 @on_page_threads
 def study(
     request: Request,

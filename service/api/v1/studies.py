@@ -10,7 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 from ringtune import rest_models
 from ringtune.rest_models.fields import MAX_PAGE, Fingerprint, Name, QueryParams, TargetName
 from ringtune.service.api.authorization import MAY_ADMINISTER, MAY_READ, MAY_REPORT, TokenDep
-from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
+from ringtune.service.api.dependencies import AppState, JsonRoute, Responses, ServiceDep, StateDep
 from ringtune.service.domain.values import ComparisonKey, StudyFilter, StudyRecord
 
 router = APIRouter(tags=["studies"], route_class=JsonRoute)
@@ -33,9 +33,9 @@ class StudyListParams(QueryParams):
 
 
 @router.post("/v1/studies", dependencies=[MAY_REPORT])
-def find_or_create_study(new: rest_models.NewStudy, service: ServiceDep, token_id: TokenDep) -> rest_models.Study:
+def find_or_create_study(new: rest_models.NewStudy, state: StateDep, token_id: TokenDep) -> rest_models.Study:
     """Return the study of a key; make it if there is none. The names and the space stay those of the first job."""
-    study = service.studies.find_or_create(
+    study = state.service.studies.find_or_create(
         to_key(new.key),
         model_name=new.model_name,
         hardware_name=new.hardware_name,
@@ -43,21 +43,21 @@ def find_or_create_study(new: rest_models.NewStudy, service: ServiceDep, token_i
         gradient_bytes=tuple(new.gradient_bytes),
         token_id=token_id,
     )
-    return to_study(study)
+    return to_study(study, state)
 
 
 @router.get("/v1/studies", dependencies=[MAY_READ])
-def list_studies(params: Annotated[StudyListParams, Query()], service: ServiceDep) -> rest_models.StudyPage:
+def list_studies(params: Annotated[StudyListParams, Query()], state: StateDep) -> rest_models.StudyPage:
     """List studies, page by page."""
     wanted = StudyFilter(params.model_fingerprint, params.model, params.hardware, params.target)
-    page = service.studies.list(wanted, cursor=params.cursor, limit=params.limit)
-    return rest_models.StudyPage(items=[to_study(study) for study in page.items], next_cursor=page.next_cursor)
+    page = state.service.studies.list(wanted, cursor=params.cursor, limit=params.limit)
+    return rest_models.StudyPage(items=[to_study(study, state) for study in page.items], next_cursor=page.next_cursor)
 
 
 @router.get("/v1/studies/{study_id}", dependencies=[MAY_READ], responses=NO_STUDY)
-def get_study(study_id: StudyId, service: ServiceDep) -> rest_models.Study:
+def get_study(study_id: StudyId, state: StateDep) -> rest_models.Study:
     """Return one study."""
-    return to_study(service.studies.get(study_id))
+    return to_study(state.service.studies.get(study_id), state)
 
 
 @router.delete("/v1/studies/{study_id}", dependencies=[MAY_ADMINISTER], responses=NO_STUDY, status_code=204)
@@ -71,8 +71,8 @@ def to_key(key: rest_models.StudyKey) -> ComparisonKey:
     return ComparisonKey(key.hardware, key.model, tuple(sorted(key.layout)), key.target, key.surface_version)
 
 
-def to_study(study: StudyRecord) -> rest_models.Study:
-    """Return the reply's study."""
+def to_study(study: StudyRecord, state: AppState) -> rest_models.Study:
+    """Return the reply's study, with its page where the application has pages."""
     return rest_models.Study(
         id=study.study_id,
         key=study.key.to_model(),
@@ -82,4 +82,5 @@ def to_study(study: StudyRecord) -> rest_models.Study:
         trials=study.trials,
         jobs=study.jobs,
         age_s=study.age_s,
+        page=None if state.study_path is None else state.study_path(study.study_id),
     )

@@ -17,6 +17,7 @@ from ringtune.dashboards.web.views import study as study_view
 from ringtune.dashboards.web.views.hardware import PAGE
 from ringtune.service.domain import verdicts
 from ringtune.tuner import Config, default_config
+from tests.contract.service.applications import application
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.contract.web.applications import BROWSER, HERE, application_with_pages
 from tests.unit.dashboards.pages import Page
@@ -52,6 +53,20 @@ def test_an_empty_service_says_what_to_do(path: str, client: TestClient) -> None
     assert [1, 1, 1] == [len(page.all(tag)) for tag in ("h1", "main", "title")]
     assert None is INLINE.search(reply.text)
     assert "http" not in {link.attributes.get("href", "").partition(":")[0] for link in page.all("link")}
+
+
+def test_a_study_s_reply_names_its_page_where_there_are_pages(tmp_path: Path) -> None:
+    """A job prints this path below the service's address: it leads to the page; an API alone names none."""
+    named = []
+    for made in (application_with_pages(tmp_path, has_tokens=False), application(tmp_path, has_tokens=False)):
+        with TestClient(made, base_url=HERE, headers=BROWSER) as caller:
+            reply = caller.post("/v1/studies", json=STUDY_BODY).json()
+            named.append(reply["page"])
+            assert [reply["page"]] == [item["page"] for item in caller.get("/v1/studies").json()["items"]]
+            assert reply["page"] == caller.get(f"/v1/studies/{reply['id']}").json()["page"]
+            assert (200 if reply["page"] else 404) == caller.get(f"/studies/{reply['id']}").status_code
+
+    assert [f"/studies/{reply['id']}", None] == named
 
 
 @pytest.mark.parametrize("path", [*VIEWS, "/", "/studies/nothing", "/nowhere", "/static/nothing.js"])

@@ -108,6 +108,7 @@ class Ledger:
         loses_replies: Number of requests to process whose reply is lost.
         refuses: The trials that are refused, and every batch that has one of them.
         recommendation: The answer to every request for a start.
+        page: Path of every study's page, as a service with pages answers it.
     """
 
     def __init__(self) -> None:
@@ -119,6 +120,7 @@ class Ledger:
         self.loses_replies = 0
         self.refuses: set[str] = set()
         self.recommendation = recommendation_reply({}, source="default")
+        self.page: str | None = None
 
     def __call__(self, connection: socket.socket) -> None:
         """Serve one connection."""
@@ -139,7 +141,7 @@ class Ledger:
         body = json.loads(content)
         if line.startswith("POST /v1/studies HTTP"):
             self.studies.append(body)
-            return http_reply(json.dumps(study_reply(body)).encode())
+            return http_reply(json.dumps({**study_reply(body), "page": self.page}).encode())
         if line.startswith("PUT "):
             self.jobs.append(body)
             return http_reply(content)

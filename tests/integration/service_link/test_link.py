@@ -17,6 +17,7 @@ from ringtune.tuner.testing import poor_baseline
 from tests.integration.service_link.deliveries import trial_ids
 from tests.integration.service_link.jobs import SPACE, Notes, connect, run_job, tuned_records
 from tests.integration.service_link.servers import Ledger, closed_port, recommendation_reply, serving
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -103,6 +104,27 @@ def test_a_job_reports_its_first_run_alone(tmp_path: Path) -> None:
 
     assert trial_ids(tuned_records()) == set(ledger.results)
     assert {job_uuid("1" * 32)} == {result["job_id"] for result in ledger.results.values()}
+
+
+@pytest.mark.parametrize("is_shown_before", [True, False])
+def test_the_page_of_the_job_s_study_is_named_once(is_shown_before: bool, tmp_path: Path) -> None:
+    """It comes with the verdict, or with the last word on the report where the service was slower than tuning."""
+    ledger, notes = Ledger(), Notes()
+    ledger.page = "/studies/" + "ab" * 16
+    with serving(ledger) as url:
+        link = connect(url, tmp_path, notes)
+        log = link.report_log()
+        for record in tuned_records():
+            log.write(record)
+        if is_shown_before:
+            wait_until(lambda: ledger.jobs)  # they are told after the study
+        named = link.study_page() if is_shown_before else None
+        link.close()
+
+    page = f"{url}{ledger.page}"
+    assert (page if is_shown_before else None) == named
+    assert [not is_shown_before] == [f"this job's study: {page}" in text for text in notes.infos]
+    assert link.study_page() is None
 
 
 def test_a_config_that_nobody_tested_is_tried_first(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.client import bearer_token, service_url
+from ringtune.client import bearer_token, page_url, service_url
 from ringtune.errors import ConfigError
 
 
@@ -51,6 +51,26 @@ def test_a_secret_in_a_url_is_refused_and_not_shown(text: str) -> None:
         service_url(text)
 
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("/studies/" + "ab" * 16, "https://tuning.example/team/studies/" + "ab" * 16),
+        ("/later/version/of/studies/ab", "https://tuning.example/team/later/version/of/studies/ab"),
+        (None, None),
+        ("", None),
+        ("@elsewhere.example/studies", None),
+        ("studies/ab", None),
+        ("/studies/ab\x1b[2J", None),
+        ("/studies/ab?token=s3cret", None),
+        ("/studies/ab\n", None),
+        ("/" + "a" * 3000, None),
+    ],
+)
+def test_a_page_is_below_the_service_s_url_or_not_shown(path: str | None, url: str | None) -> None:
+    """A service names the path; one that leads elsewhere, or holds more than a path, is shown to nobody."""
+    assert url == page_url("https://tuning.example/team", path)
 
 
 @pytest.mark.parametrize("token", ["", "two words", "s3cret\r\nX: y", "s3crét", "s3cret\x7f"])

@@ -27,6 +27,7 @@ class Refusing:
         self.job_status: int | None = None
         self.code = "invalid_request"
         self.outcomes: dict[str, tuple[str, str | None]] = {}
+        self.page: dict[str, str | None] = {}
         self._study, self._results, self._bad = study, results, frozenset(bad)
 
     def find_or_create_study(self, study: Any) -> Study:
@@ -34,7 +35,7 @@ class Refusing:
         self.calls += 1
         if self._study is not None:
             raise ServiceRefusedError("no such study", status=self._study, code=self.code)
-        return Study(**{**study_reply(study), "id": "0" * 32})
+        return Study(**{**study_reply(study), "id": "0" * 32, **self.page})
 
     def tell_batch(self, study_id: str, results: Sequence[Any]) -> StoredBatch:
         """Keep all, or refuse."""
@@ -99,6 +100,28 @@ def test_what_may_be_mended_stays_in_the_queue(status: int, count: int) -> None:
 
         assert count + 1 == len(queue.pending())
         assert 0 == delivery.tally.refused + delivery.tally.kept
+
+
+@pytest.mark.parametrize("page", [{"page": "/studies/0"}, {"page": None}, {}])
+def test_a_page_is_known_once_the_study_is_acknowledged(page: dict[str, str | None]) -> None:
+    """A service names the study's page in its reply; one without pages, or an older one, names none."""
+    service = Refusing()
+    service.page = page
+    delivery = Delivery(service)
+    before = delivery.page_of(STUDY)
+
+    delivery.deliver(queue_of(1))
+
+    assert (None, page.get("page")) == (before, delivery.page_of(STUDY))
+
+
+def test_a_refused_study_has_no_page() -> None:
+    """Nothing leads to a study that the service does not have."""
+    delivery = Delivery(Refusing(study=422))
+
+    delivery.deliver(queue_of(1))
+
+    assert delivery.page_of(STUDY) is None
 
 
 def told_of_a_job() -> MemoryQueue:

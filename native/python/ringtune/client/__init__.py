@@ -24,7 +24,7 @@ from ringtune.rest_models import (
     TokenPage,
 )
 
-from .address import bearer_token, service_url
+from .address import bearer_token, page_url, service_url
 from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableError
 from .service_client import ServiceClient
 from .wire import ExchangeLimits
@@ -53,5 +53,6 @@ __all__ = [
     "Token",
     "TokenPage",
     "bearer_token",
+    "page_url",
     "service_url",
 ]

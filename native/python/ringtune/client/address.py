@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service's address and the caller's token: both are checked before anything is sent."""
 
+import re
 from urllib.parse import urlsplit
 
 from ringtune.errors import ConfigError
 
 MAX_URL_LENGTH = 2000
 ALLOWED_URL = "http://HOST[:PORT][/PATH] or https://..., without user, query or fragment"
+PAGE_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]{1,200}){1,8}")
+"""Paths that are shown to people as the service names them; a terminal makes a link of one."""
 
 
 def service_url(text: str) -> str:
@@ -25,6 +28,16 @@ def service_url(text: str) -> str:
             f"as {ALLOWED_URL}"
         )
     return url
+
+
+def page_url(url: str, path: str | None) -> str | None:
+    """Return the URL of a page of the service; None where it named none, or one that cannot be shown.
+
+    Args:
+        url: The service's, from `service_url`: it has no user and no password.
+        path: The page's path, as the service answered it.
+    """
+    return f"{url}{path}" if path is not None and PAGE_PATH.fullmatch(path) else None
 
 
 def bearer_token(text: str | None) -> str | None:

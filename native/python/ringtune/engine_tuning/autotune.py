@@ -93,7 +93,7 @@ class Autotune:
             sinks=(self.facts, self._link.report_log(), self._log),
             observers=(
                 TimelineObserver(world.engine),
-                TuningDisplay(world.settings.autotune_log),
+                TuningDisplay(world.settings.autotune_log, study_page=self._link.study_page),
                 self.facts,
                 CallbackObserver(self._callbacks, partial(_moment, world, self.facts), warn),
             ),

@@ -141,6 +141,13 @@ class Study(Reply):
     trials: Count
     jobs: Count
     age_s: Annotated[Seconds, Field(description="Since it was created.")]
+    page: Annotated[
+        ShownText | None,
+        Field(
+            description="Path of the study's page, below the service's address; null where the service has no pages.",
+            examples=["/studies/" + "ab" * 16],
+        ),
+    ] = None
 
 
 class StudyPage(Reply):

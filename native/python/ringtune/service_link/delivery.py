@@ -80,6 +80,7 @@ class Delivery:
     client: Client
     tally: DeliveryTally = field(default_factory=DeliveryTally)
     _study_ids: dict[str, str] = field(default_factory=dict)
+    _pages: dict[str, str | None] = field(default_factory=dict)
     _unknown_studies: dict[str, ServiceRefusedError] = field(default_factory=dict)
 
     def deliver(self, queue: Pending) -> None:
@@ -94,6 +95,10 @@ class Delivery:
             for is_held_back, group in groupby(payloads, key=held_back.__contains__):
                 settle = queue.hold_back if is_held_back else queue.delivered
                 settle(len(list(group)))
+
+    def page_of(self, study: Json) -> str | None:
+        """Return the path of a study's page, as the service named it; None before, and where it has no pages."""
+        return self._pages.get(_canonical(study))
 
     def _send(self, payloads: Sequence[bytes]) -> set[bytes]:
         """Send the payloads of one study; return those that are held back."""
@@ -171,7 +176,8 @@ class Delivery:
         if study in self._unknown_studies:  # one question is enough: the answer is that of the service's version
             raise self._unknown_studies[study]
         if study not in self._study_ids:
-            self._study_ids[study] = self.client.find_or_create_study(json.loads(study)).id
+            known = self.client.find_or_create_study(json.loads(study))
+            self._study_ids[study], self._pages[study] = known.id, known.page
         return self._study_ids[study]
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from ringtune.advice.answers import is_default
 from ringtune.advice.wording import evidence_text
-from ringtune.client import ExchangeLimits, Recommendation, ServiceClient
+from ringtune.client import ExchangeLimits, Recommendation, ServiceClient, page_url
 from ringtune.errors import StoreError
 from ringtune.tuner import Designer, SpaceError, TuningLog
 from ringtune.tuner.logs.records import RunRecord
 
 from .breaker import Breaker
-from .delivery import Delivery, payload_of
+from .delivery import Delivery, Json, payload_of
 from .first_config import START_LIMIT_S, FirstConfigDesigner, answer_within, legal_config
 from .link import Notices, ServiceJob
 from .report_log import ReportLog
@@ -41,6 +41,8 @@ class HttpLink:
         self._breaker = Breaker()
         self._gradient_bytes: tuple[int, ...] = ()
         self._log: ReportLog | None = None
+        self._study: Json | None = None
+        self._is_page_told = False
         self._sender = ReportSender(self._delivery, self._spool, self._breaker, notices.warning)
 
     def with_start(self, designer: Designer, job: ServiceJob) -> Designer:
@@ -73,6 +75,14 @@ class HttpLink:
         self._log = ReportLog(self._begin_report, wake=self._sender.wake, say=self._notices.warning)
         return self._log
 
+    def study_page(self) -> str | None:
+        """Return the URL of the page of the job's study, once; see `link.ServiceLink`."""
+        if self._study is None or self._is_page_told:
+            return None
+        url = page_url(self._report_client.url, self._delivery.page_of(self._study))
+        self._is_page_told = url is not None
+        return url
+
     def close(self) -> None:
         """Deliver the rest if that is possible at once; see `link.ServiceLink`."""
         if self._log is not None:
@@ -82,12 +92,14 @@ class HttpLink:
         tally = self._delivery.tally
         if not tally.kept + tally.refused:
             return
+        page = self.study_page()
+        seen = f"; this job's study: {page}" if page else ""
         text = f"{tally.kept} results were reported to {self._report_client.url}"
         if tally.quarantined or tally.refused:
             doubts = f"{tally.quarantined} are not used there and {tally.refused} were refused ({tally.reason})"
-            self._notices.warning(f"{text}; {doubts}")
+            self._notices.warning(f"{text}; {doubts}{seen}")
         else:
-            self._notices.info(text)
+            self._notices.info(f"{text}{seen}")
 
     def _recommendation(self, job: ServiceJob) -> Recommendation:
         key, ranks_per_host = job.settings.key, job.settings.layout["ranks_per_host"]
@@ -104,7 +116,8 @@ class HttpLink:
 
     def _begin_report(self, run: RunRecord) -> Pending:
         """Open the job's queue, announce its study, and begin to deliver."""
-        study = payload_of(study_of(run, self._gradient_bytes), None)
+        self._study = study_of(run, self._gradient_bytes)
+        study = payload_of(self._study, None)
         queue = self._open_queue(job_uuid(run.run_id))
         try:
             queue.append(study)

@@ -43,6 +43,9 @@ class ServiceLink(Protocol):
     def report_log(self) -> TuningLog:
         """Return a log sink that reports the job's first run to the service; `close` ends it."""
 
+    def study_page(self) -> str | None:
+        """Return the URL of the page of the job's study, once: None later, and until the service knows the study."""
+
     def close(self) -> None:
         """Deliver the rest if that is possible at once; takes 2 s at most. Idempotent."""
 
@@ -58,6 +61,10 @@ class NoService:
     def report_log(self) -> TuningLog:
         """Return a log that keeps nothing."""
         return open_log(None)
+
+    def study_page(self) -> str | None:
+        """Return None: there is no page."""
+        return None
 
     def close(self) -> None:
         """Do nothing."""

@@ -4,6 +4,7 @@
 import shlex
 import threading
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from ringtune.tuner import Phase, Progress, Result, readable_changes, readable_cost, verdict_parts
@@ -71,14 +72,22 @@ class _PlainLines:
 class TuningDisplay:
     """Observer that shows one tuning run after the other on stderr. Used from the tuning thread alone."""
 
-    def __init__(self, log_path: str | None, *, plain_interval_s: float = PLAIN_INTERVAL_S) -> None:
+    def __init__(
+        self,
+        log_path: str | None,
+        *,
+        study_page: Callable[[], str | None] = lambda: None,
+        plain_interval_s: float = PLAIN_INTERVAL_S,
+    ) -> None:
         """Open the display: a live line where stderr is a terminal, plain lines elsewhere.
 
         Args:
             log_path: Named in the verdict, or None.
+            study_page: Returns the URL of the study's page, for the next verdict; None where there is none to name.
             plain_interval_s: Seconds between lines where stderr is no terminal.
         """
         self._log_path = log_path
+        self._study_page = study_page
         self._shown: str | None = None
         screen = find_screen()
         self._is_live = screen is not None
@@ -95,7 +104,7 @@ class TuningDisplay:
     def finished(self, result: Result) -> None:
         """Show the verdict."""
         self._end()
-        write_own_line(result_text(result, self._log_path))
+        write_own_line(result_text(result, self._log_path, self._study_page()))
 
     def warned(self, text: str) -> None:
         """Show a warning above the run's line."""
@@ -138,8 +147,14 @@ def progress_text(progress: Progress) -> str:
     return "ringtune autotune: " + " | ".join(parts)
 
 
-def result_text(result: Result, log_path: str | None) -> str:
-    """Return the verdict's first sentence, which is the answer, and below it what explains it, on indented lines."""
+def result_text(result: Result, log_path: str | None, study_page: str | None = None) -> str:
+    """Return the verdict's first sentence, which is the answer, and below it what explains it, on indented lines.
+
+    Args:
+        result: The decision.
+        log_path: The tuning log, or None.
+        study_page: URL of the study's page, or None; no full stop follows, for terminals make a link of it.
+    """
     first, rest = verdict_parts(result.verdict)
     parts = [f"ringtune autotune: {first}.", *(f"{sentence.removesuffix('.')}." for sentence in rest)]
     changed = readable_changes(result.baseline, result.config)
@@ -150,4 +165,6 @@ def result_text(result: Result, log_path: str | None) -> str:
     parts.append(f"Tuning took {result.seconds:.1f} s, in which the job trained on, and cost {cost}{payback}.")
     if log_path is not None:
         parts.append(f"Log: {log_path} (ringtune review {shlex.quote(str(log_path))}).")
+    if study_page is not None:
+        parts.append(f"This job's study: {study_page}")
     return "\n  ".join(parts)

@@ -47,6 +47,18 @@ def test_the_verdict_says_what_changed_what_it_cost_and_where_the_log_is() -> No
     assert "tune.jsonl" in text
 
 
+def test_a_verdict_names_its_study_s_page_while_there_is_one_to_name(capfd: pytest.CaptureFixture[str]) -> None:
+    """The first verdict has the URL, alone at the end of its line; the next one has none."""
+    pages = ["http://127.0.0.1:8470/studies/ab"]
+    display = TuningDisplay(None, study_page=lambda: pages.pop() if pages else None)
+
+    display.finished(RESULT)
+    display.finished(RESULT)
+
+    lines = capfd.readouterr().err.splitlines()
+    assert ["  This job's study: http://127.0.0.1:8470/studies/ab"] == [line for line in lines if "study" in line]
+
+
 def test_a_verdict_of_several_sentences_has_its_answer_alone() -> None:
     """The best so far and the need of a verdict follow below."""
     verdict = "unfinished: the job ended in the search phase, after 20 steps, 9.9 s. Best so far: x 1 (was 2). Set Y"

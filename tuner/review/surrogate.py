@@ -101,6 +101,11 @@ class Surrogate:
         std = np.sqrt(np.maximum(variance, 0.0))
         return list(zip((joint.measured[0] - joint.candidates).tolist(), std.tolist(), strict=True))
 
+    def posterior(self, configs: Sequence[Config]) -> tuple[Array, Array]:
+        """Return the means of f at legal configs, shape (m,), and their covariances, shape (m, m)."""
+        points = self._points(configs)
+        return self._process.predict(points)[0], self._process.covariance(points)
+
     @property
     def varied(self) -> tuple[Parameter, ...]:
         """Parameters of which several values were tried."""

@@ -9,11 +9,12 @@ from statistics import NormalDist, stdev
 import numpy as np
 
 from ringtune.tuner.designers.base import Prediction
-from ringtune.tuner.sample import Phase, VoidReason
+from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.readable import readable_percent
 from ringtune.tuner.statistics.paired_test import CI_LEVEL, ERROR, LEAST_PAIRS, Interval, NoisePrior, Pair, PairedTest
 
+from . import search_end
 from .budget import adoption_steps
 from .designer_watchdog import GuardedDesigner
 from .early_end import least_configs, spent_budget_text
@@ -153,22 +154,13 @@ def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
 
 def _with_what_was_spent(state: RunState, reason: str) -> str:
     """Return the reason for not testing; if a limit ended the search too early, add the estimated need."""
-    if len(state.book.measured()) == 1 and (failed := _failed_configs(state)):
-        return "the only tried config failed" if failed == 1 else f"all {failed} tried configs failed"
+    if failed := search_end.all_failed(state):
+        return failed
     if state.spent is None or len(state.book.measured()) >= least_configs(state):
         return reason
     if len(state.book.measured()) == 1:
         reason = "the budget had no room to try a config"
     return f"{reason}; {spent_budget_text(state, state.spent)}"
-
-
-def _failed_configs(state: RunState) -> int:
-    """Return the number of tried configs without a valid window whose launches failed."""
-    return sum(
-        any(sample.reason is VoidReason.LAUNCH_FAILED for sample in trial.samples)
-        for trial in state.book.trials()
-        if trial.config != state.baseline and not trial.is_conclusive
-    )
 
 
 def _why_none(state: RunState, prediction: Prediction, measured: Sequence[Config]) -> str:
@@ -184,6 +176,7 @@ def _why_none(state: RunState, prediction: Prediction, measured: Sequence[Config
         spread = stdev(map(math.log, times))
         least = math.expm1(_BOUND_STDS * spread * math.sqrt(2 / pairs))
         if least > state.policy.least_gain:
+            state.ended = search_end.too_noisy(state)
             differ = f"differ, {min(times):.4g} to {max(times):.4g} ms a step"
             return (
                 f"too noisy to tell: the baseline's own windows {differ}, so that {pairs} pairs show no gain below "

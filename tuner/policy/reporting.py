@@ -58,6 +58,7 @@ class Result:
         seconds: Duration of the run.
         is_complete: False if the job ended before the run did.
         ci_level: Level of the interval, a fraction.
+        ended: Sentence on why the search ended; empty for a check of an adopted config.
     """
 
     config: Config
@@ -73,6 +74,7 @@ class Result:
     seconds: float
     is_complete: bool
     ci_level: float = CI_LEVEL
+    ended: str = ""
 
 
 def verdict_parts(verdict: str) -> tuple[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.search_space import SearchSpace, SpaceError
 from ringtune.tuner.targets import Target, TargetClosed
 
+from . import search_end
 from .adoption import Decision, compare, decide, keep
 from .budget import ExplorationAccount
 from .designer_watchdog import DesignerFailed, GuardedDesigner
@@ -152,10 +153,12 @@ class TuningRun:
             state.meter.switch(decision.config)
         except TargetClosed:
             self.can_be_watched = False
+            state.ended = search_end.interrupted(state, self._end_reason())
             in_force = state.meter.in_force or state.baseline
             return self._finish(state, Decision(in_force, False, self._end_text(state), is_complete=False))
         except Exception as error:  # noqa: BLE001 - the last line of defence: training must not notice
             self.can_be_watched, self.has_failed = False, True
+            state.ended = search_end.could_not_go_on(state, f"the tuner failed: {error!r}")
             decision = self._fall_back(state, error)
         return self._finish(state, decision)
 
@@ -163,9 +166,11 @@ class TuningRun:
         try:
             decision = decide_on(state)
         except TensorSetChanged as error:
+            state.ended = search_end.could_not_go_on(state, str(error))
             decision = keep(state, str(error))
         except (DesignerFailed, Inconclusive, SpaceError) as error:
             self.has_failed = True
+            state.ended = search_end.could_not_go_on(state, str(error))
             return keep(state, str(error))
         self.can_be_watched = bool(self._target.space().free)
         return decision
@@ -180,6 +185,7 @@ class TuningRun:
     def _search(self, state: RunState) -> Decision:
         space = self._begin(state)
         if not space.free:
+            state.ended = search_end.could_not_go_on(state, f"there was {self._settings.nothing_to_tune}")
             return keep(state, self._settings.nothing_to_tune)
         guard = GuardedDesigner(self._designer, space, self._settings.deadline_s, self._is_over)
         state.meter.switch(state.baseline)
@@ -215,6 +221,7 @@ class TuningRun:
             steps=state.meter.steps,
             seconds=state.journal.elapsed_s,
             is_complete=decision.is_complete,
+            ended=state.ended,
         )
         state.journal.result(result, decision.pairs)
         return result

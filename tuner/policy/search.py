@@ -9,6 +9,7 @@ from ringtune.tuner.space.config import Config
 
 from .designer_watchdog import Advice, GuardedDesigner
 from .measuring import Order
+from .search_end import why_ended
 from .state import Inconclusive, RunState
 
 
@@ -77,6 +78,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         state.journal.advance()
     else:
         state.spent = "samples"
+    state.ended = why_ended(state, worthless)
 
 
 def _searched_samples(trials: Sequence[Trial]) -> int:

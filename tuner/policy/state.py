@@ -41,6 +41,7 @@ class RunState:
         adopted_before: Config that an earlier run of the same problem adopted after a test; None without one.
         gain: Posterior of the incumbent's gain; None from a designer without a joint posterior.
         spent: Limit that ended the search: `samples`, `steps` or `seconds`; None if no limit did.
+        ended: Sentence on why the search ended; empty before.
         test: The adoption test, once it has begun.
         challenger: The config under test.
         config_count: Number of legal configs.
@@ -59,6 +60,7 @@ class RunState:
     adopted_before: Config | None = None
     gain: Gain | None = None
     spent: str | None = None
+    ended: str = ""
     test: PairedTest | None = None
     challenger: Config | None = None
     config_count: float = math.inf

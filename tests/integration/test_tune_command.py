@@ -36,7 +36,7 @@ def first_word(job: Job) -> str:
 
 
 def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
-    """A shell that reads the file has the variable; the table names file, choice and speed-up."""
+    """A shell that reads the file has the variable; the tables name file, choice, speed-up and the knob that matters."""
     finished = run_job(tune(tmp_path, tuned_program(tmp_path)))
 
     assert 0 == finished.code, finished.text
@@ -48,6 +48,8 @@ def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
     assert "speed-up: +100.0 %" in finished.stdout
     assert f"written: {written}\n" in finished.stdout
     assert "chosen: fusion_bytes" in finished.stdout
+    assert "ended: The search ended because all 4 samples of --max-samples=4 were used.\n" in finished.stdout
+    assert "matters: fusion_bytes: " in finished.stdout
     assert ["unset"] * 3 == launches(tmp_path)[:3], "the baseline comes first"
 
 
@@ -312,6 +314,7 @@ def test_the_user_may_end_it(tmp_path: Path) -> None:
     assert "Unfinished: the run was ended in the " in finished.stderr
     assert "Set --max-steps or --max-seconds, and the tuner decides in time." in finished.stderr
     assert "resumes from" in finished.stderr
+    assert "ended: The search ended in the search phase because it was interrupted.\n" in finished.stdout
     assert read_log(tmp_path / "log").runs[0].result is None
     assert not (tmp_path / "out").exists()
 

@@ -4,6 +4,7 @@
 from .advice import advice
 from .analysis import Analysis, analyse
 from .comparison import comparison
+from .outlook import Outlook, outlook
 from .plain_data import to_json
 from .reading import review_log
 from .settings_text import settings_to_paste
@@ -13,12 +14,14 @@ from .table import output_console, render_comparison, render_review
 
 __all__ = [
     "Analysis",
+    "Outlook",
     "Review",
     "RunReview",
     "TriedSample",
     "advice",
     "analyse",
     "comparison",
+    "outlook",
     "output_console",
     "render_comparison",
     "render_review",

@@ -2,7 +2,7 @@
 """Display of the tuning of a command: a line per launch on stderr, a table at the end."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -122,30 +122,33 @@ def result_table(
         comparison: Extent to which the launches' results were compared.
         refusals: Reasons why configs were given up, by config.
     """
+    rows = [("baseline", "the defaults" if baseline is None else f"the defaults, {baseline}")]
+    rows.append(("chosen", settings_text(result.config, result.baseline) if result.adopted else "keeping default"))
+    if result.speedup is not None:
+        interval = f"{100 * result.ci_level:g} % interval {_percent(result.ci_low)} to {_percent(result.ci_high)}"
+        rows.append(("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})"))
+    ended = [("ended", result.ended)] if result.ended else []
+    rows += [("verdict", result.verdict), *ended, ("results", comparison_text(comparison))]
+    for config, reason in [*refusals.items()][:MOST_REFUSED]:
+        rows.append(("refused", f"{settings_text(config, result.baseline)}: {reason}"))
+    if len(refusals) > MOST_REFUSED:
+        rows.append(("refused", f"{len(refusals) - MOST_REFUSED} configs more; each has a line above"))
+    for path, file in written.items():
+        rows.append(("written", str(path)))
+        if file.usage:
+            rows.append(("to use it", file.usage.format(path=path)))
+    if not result.adopted:
+        rows.append(("written", "no files: the default is kept, and needs none"))
+    return rows_table(rows)
+
+
+def rows_table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Return rows of a name and a text as a table; the texts may be others', such as choices and results."""
     table = Table(title=None, show_header=False)
     table.add_column("what", no_wrap=True)
     table.add_column("value", overflow="fold")
-
-    def add(what: str, value: str) -> None:
-        table.add_row(what, Text(printable(value)))  # choices and results are others' texts
-
-    add("baseline", "the defaults" if baseline is None else f"the defaults, {baseline}")
-    add("chosen", settings_text(result.config, result.baseline) if result.adopted else "keeping default")
-    if result.speedup is not None:
-        interval = f"{100 * result.ci_level:g} % interval {_percent(result.ci_low)} to {_percent(result.ci_high)}"
-        add("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})")
-    add("verdict", result.verdict)
-    add("results", comparison_text(comparison))
-    for config, reason in [*refusals.items()][:MOST_REFUSED]:
-        add("refused", f"{settings_text(config, result.baseline)}: {reason}")
-    if len(refusals) > MOST_REFUSED:
-        add("refused", f"{len(refusals) - MOST_REFUSED} configs more; each has a line above")
-    for path, file in written.items():
-        add("written", str(path))
-        if file.usage:
-            add("to use it", file.usage.format(path=path))
-    if not result.adopted:
-        add("written", "no files: the default is kept, and needs none")
+    for name, text in rows:
+        table.add_row(name, Text(printable(text)))
     return table
 
 

@@ -39,9 +39,19 @@ from ringtune.tuning.failing_configs import FailureAwareDesigner, failed_configs
 
 from .atomic_file import check_folder, replace_file
 from .engines import Engine, WinnerFile, engine_names, find_engine
+from .knob_report import KnobSetting, RunRecorder, knob_rows
 from .launch_target import LaunchEvent, LaunchTarget
 from .launching import CommandLauncher
-from .report import PREFIX, LaunchDisplay, comment_text, median_of, print_table, result_table, settings_text
+from .report import (
+    PREFIX,
+    LaunchDisplay,
+    comment_text,
+    median_of,
+    print_table,
+    result_table,
+    rows_table,
+    settings_text,
+)
 from .results import DEFAULT_TOLERANCE, ResultPattern
 from .scores import STEP_LINE, LineScore, Score, WallScore
 from .stop_request import StopRequest, stop_on_signals
@@ -168,6 +178,8 @@ class _CommandTuning:
         self.engine = engine
         self.folder = request.output.absolute()
         self.score = score = _score_of(request)
+        self.knobs = KnobSetting(space, engine.set_by_user(environ), engine.effective)
+        self.recorder = RunRecorder(open_log(None))
         self.display = LaunchDisplay(engine.baseline(), self._failures_text, score.shown)
         self.baseline_ms: list[float] = []
         self._settings = _run_settings(request, engine, space, score)
@@ -196,12 +208,13 @@ class _CommandTuning:
             raise ConfigError(
                 f"--log {self.request.log} cannot be written: {error.strerror or error}; {advice_on(error)}"
             ) from error
-        with closing(log), closing(self.target):
+        self.recorder = RunRecorder(log)
+        with closing(self.recorder), closing(self.target):
             return TuningRun(
                 self.target,
                 self._designer,
                 self._settings,
-                log,
+                self.recorder,
                 self.display,
                 end_reason=lambda: self.target.end_reason,
             ).run()
@@ -225,6 +238,7 @@ def _conclude(run: _CommandTuning, result: Result, signal_number: int, console: 
         raise run.target.error
     if signal_number:
         write_line(f"{PREFIX} {_interrupted_text(run, result)}")
+        print_table(rows_table([("ended", result.ended), *_knob_rows(run)]), console)
         return SIGNAL_BASE + signal_number
     result = replace(result, verdict=result.verdict + run.target.failures_text())
     written: dict[Path, WinnerFile] = {}
@@ -249,6 +263,15 @@ def _write_winner(run: _CommandTuning, result: Result, written: dict[Path, Winne
 def _show(run: _CommandTuning, result: Result, written: Mapping[Path, WinnerFile], console: Console) -> None:
     baseline = run.score.shown(median_of(run.baseline_ms)) if run.baseline_ms else None
     print_table(result_table(result, written, baseline, run.target.comparison, run.target.refusals), console)
+    if rows := _knob_rows(run):
+        print_table(rows_table(rows), console)
+
+
+def _knob_rows(run: _CommandTuning) -> list[tuple[str, str]]:
+    """Return the report on the knobs; a table of its own, so that no fault in it costs the result's."""
+    from ringtune.tuner.review import review_run  # noqa: PLC0415  (numpy is slow to import)
+
+    return knob_rows(review_run(run.recorder.run), run.knobs)
 
 
 def _interrupted_text(run: _CommandTuning, result: Result) -> str:

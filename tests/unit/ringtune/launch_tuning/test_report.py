@@ -20,7 +20,8 @@ from ringtune.tuner import Config, Result
 
 BASELINE = find_engine("horovod").baseline()
 BETTER = BASELINE.replace({"fusion_bytes": 8 * 2**20})
-ADOPTED = Result(BETTER, BASELINE, True, "adopted: it is faster", 0.25, 0.2, 0.3, 1.0, 5, 100, 60.0, True)
+ENDED = "The search ended because all 20 samples were used."
+ADOPTED = Result(BETTER, BASELINE, True, "adopted: it is faster", 0.25, 0.2, 0.3, 1.0, 5, 100, 60.0, True, ended=ENDED)
 UNCOMPARED = Comparison(0, 1e-3, 0.0, 0)
 KEPT = Result(BASELINE, BASELINE, False, "keeping default: flat", None, None, None, 1.0, None, 100, 60.0, True)
 
@@ -42,10 +43,10 @@ def printed(
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_winner_is_shown_with_its_file_and_how_to_use_it(*, terminal: bool) -> None:
-    """Baseline, choice, speed-up with its interval, and the file."""
+    """Baseline, choice, speed-up with its interval, the end of the search, and the file."""
     text = printed(ADOPTED, {Path("/out/h.sh"): WinnerFile("h.sh", b"", ". {path}")}, terminal=terminal)
 
-    expected = ("the defaults, 12.5 ms", "fusion_bytes 8 MiB", "+25.0 %", "+20.0 % to +30.0 %", ". /out/h.sh")
+    expected = ("the defaults, 12.5 ms", "fusion_bytes 8 MiB", "+25.0 %", "+20.0 % to +30.0 %", ENDED, ". /out/h.sh")
     for part in expected:
         assert part in text
 

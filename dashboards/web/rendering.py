@@ -51,6 +51,9 @@ class Templates:
             "speedup": wording.speedup,
             "bounds": wording.bounds,
             "level": wording.level,
+            "mean_gain": wording.mean_gain,
+            "mean_gain_interval": wording.mean_gain_interval,
+            "short_mean_gain": wording.short_mean_gain,
             "with_bounds": wording.with_bounds,
         }
         self._environment.globals |= {

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from starlette.responses import Response, StreamingResponse
 
 from ringtune.service.domain.jobs import StudyJob
-from ringtune.service.domain.overview import BestConfig, JobPart, LedgerResult, ListedStudy
+from ringtune.service.domain.overview import BestConfig, JobPart, LedgerResult, ListedStudy, MeanGain
 from ringtune.tuner import Value
 
 from .study_jobs import job_row
@@ -80,6 +80,7 @@ def study_table(studies: Iterable[ListedStudy]) -> list[Row]:
             "target": study.key.target,
             "finding": finding_of(study).label,
             **_gain(study.best),
+            **_mean_gain(study.gain),
             "default_step_ms": study.baseline_step_ms,
             "results": study.trials,
             "jobs": study.jobs,
@@ -152,6 +153,13 @@ def result_table(results: Iterable[LedgerResult]) -> list[Row]:
         }
         for item in results
     ]
+
+
+def _mean_gain(gain: MeanGain) -> dict[str, Cell]:
+    mean = gain.interval
+    figures = (None, None, None) if mean is None else (mean.speedup, mean.low, mean.high)
+    names = ("mean_gain", "mean_gain_ci_low", "mean_gain_ci_high")
+    return {**dict(zip(names, figures, strict=True)), "mean_gain_jobs": gain.jobs}
 
 
 def _gain(best: BestConfig | None) -> dict[str, Cell]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ringtune.rest_models import Evidence
 from ringtune.service.domain.jobs import State
-from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand, StandName
+from ringtune.service.domain.overview import BestConfig, ListedStudy, MeanGain, ReporterStand, StandName
 from ringtune.tuner.review import words
 from ringtune.tuner.review.surrogate import SpeedUpInterval
 from ringtune.tuner.statistics.paired_test import CI_LEVEL
@@ -122,6 +122,37 @@ def told_verdicts(study: ListedStudy) -> list[tuple[State, str]]:
         for state, word in VERDICTS.items()
         if study.states.get(state)
     ]
+
+
+def mean_gain(gain: MeanGain) -> str:
+    """Return the mean gain of jobs: "+3.2 %"; "0.0 %" where none adopted a config."""
+    return _unbroken(words.percent(0.0 if gain.interval is None else gain.interval.speedup))
+
+
+def mean_gain_interval(gain: MeanGain) -> str:
+    """Return the interval of a mean gain: "90 % interval +2.1 % to +4.4 %"; empty where none adopted a config."""
+    if gain.interval is None or not gain.adopted:
+        return ""
+    low, high = words.percent(gain.interval.low), words.percent(gain.interval.high)
+    return _unbroken(f"{100 * CI_LEVEL:g} % interval {low} to {high}")
+
+
+def short_mean_gain(gain: MeanGain) -> str:
+    """Return a study's mean gain in a list; empty where its verdicts tell: of one job, or of none that adopted."""
+    if not gain.adopted or gain.jobs < 2:
+        return ""
+    return f"mean gain {mean_gain(gain)}, {mean_gain_interval(gain)}, {counted(gain.jobs, 'job')}"
+
+
+def told_mean_gain(gain: MeanGain) -> str:
+    """Return the gain of tuning over the newest verdicts of some studies, as a sentence; empty without a verdict."""
+    if not gain.jobs:
+        return ""
+    mean = f"{mean_gain(gain)} ({mean_gain_interval(gain)})" if gain.adopted else mean_gain(gain)
+    parts = [f"{counted(gain.adopted, 'job')} adopted a config"] if gain.adopted else []
+    if kept := gain.jobs - gain.adopted:
+        parts.append(f"{kept if parts else counted(kept, 'job')} kept the default, which counts as 0")
+    return f"Mean gain over {counted(gain.jobs, 'verdict')}, the newest of each study: {mean}. {', '.join(parts)}."
 
 
 def start_of(study: ListedStudy) -> tuple[str, str]:

@@ -6,7 +6,7 @@ It only reads, and decides nothing: what a config is worth was decided when its 
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from sqlalchemy import Connection
 
@@ -20,6 +20,7 @@ from ringtune.service.store.summary_rows import StandName
 from ringtune.service.store.whole_tables import windows_of_jobs
 from ringtune.tuner import Config
 
+from .gains import MeanGain, gain_of
 from .jobs import State, StudyJob, states_of, these_jobs
 from .key_advice import StudyAdvice, advice_of
 from .study_cache import key_of
@@ -47,6 +48,7 @@ __all__ = [
     "KeyAdvice",
     "LedgerResult",
     "ListedStudy",
+    "MeanGain",
     "Overview",
     "PushedRun",
     "ReporterStand",
@@ -76,6 +78,7 @@ class ListedStudy:
         best: The config that it gives, which paired tests adopted; None where that is the default.
         baseline_step_ms: Step time under the baseline that `best` was compared with, the geometric mean of the windows
             of each job, and over jobs; or None.
+        gain: Gains of the newest verdicts of its jobs.
     """
 
     study_id: str
@@ -91,6 +94,7 @@ class ListedStudy:
     advice: KeyAdvice
     best: BestConfig | None
     baseline_step_ms: float | None
+    gain: MeanGain = field(default_factory=MeanGain)
 
 
 @dataclass(frozen=True)
@@ -325,7 +329,8 @@ def _listed(
         own = [item for item in baselines if item.study_id == study_id]
         listed = _study(row, active.get(study_id), advice, states[study_id], own)
         own_names = (row.hardware_name or name, row.machines_text or machines)
-        shown.append(replace(listed, hardware_name=own_names[0], machines=own_names[1]))
+        gain = gain_of(connection, study_id)
+        shown.append(replace(listed, hardware_name=own_names[0], machines=own_names[1], gain=gain))
     return tuple(shown)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Select, bindparam, case, delete, false, func, or_, select
+from sqlalchemy import Connection, Integer, Select, String, bindparam, case, delete, exists, false, func, select
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import Subquery
 
 from .clock import UnixNow
 from .rows import StudyHead, all_of
@@ -22,8 +23,10 @@ DECIDED = ("adopted", "keeping_default")
 UNRECORDED = "unrecorded"
 """Token of a job that is older than the record of jobs."""
 ADOPTED = "adopted"
+RUNNING = "running"
 MOST = bindparam("most", type_=Integer())
 """Maximum number of rows."""
+IN_STUDY = bindparam("study_id", type_=String())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +90,7 @@ def said_verdicts(connection: Connection, study_id: str, limit: int) -> Sequence
 
 
 def tested_verdicts(connection: Connection, study_id: str, limit: int) -> Sequence[TestedVerdict]:
-    """Return the newest paired tests of jobs that reported no verdict, the newest first."""
+    """Return those of the newest paired tests whose jobs reported no verdict, the newest first."""
     return all_of(connection.execute(TESTED, {"study_id": study_id, "most": limit}), TestedVerdict)
 
 
@@ -101,7 +104,7 @@ def _configs(*conditions: ColumnElement[bool]) -> Select[Any]:
     own = config_summaries.c
     return (
         select(config_summaries, (UnixNow() - own.newest_unix_s).label("age_s"))
-        .where(own.study_id == bindparam("study_id"), own.is_promising.is_(True), *conditions)
+        .where(own.study_id == IN_STUDY, own.is_promising.is_(True), *conditions)
         .order_by(*rank(config_summaries))
         .limit(MOST)
     )
@@ -109,7 +112,7 @@ def _configs(*conditions: ColumnElement[bool]) -> Select[Any]:
 
 def _adopters() -> Select[Any]:
     own = reporter_summaries.c
-    is_it = (own.study_id == bindparam("study_id"), own.config_digest == bindparam("config_digest"))
+    is_it = (own.study_id == IN_STUDY, own.config_digest == bindparam("config_digest"))
     return select(own.reporter).where(*is_it, own.stand == ADOPTED)
 
 
@@ -129,31 +132,45 @@ def _said() -> Select[Any]:
                 tokens, tokens.c.token_id == jobs.c.token_id
             )
         )
-        .where(own.study_id == bindparam("study_id"), own.state.in_(DECIDED))
+        .where(own.study_id == IN_STUDY, own.state.in_(DECIDED))
         .order_by(own.heard_unix_s.desc())
         .limit(MOST)
     )
 
 
+def newest_tests() -> Subquery:
+    """Return a study's newest paired tests, rows of `job_summaries`, whatever their jobs reported; `MOST` at most."""
+    own = job_summaries.c
+    sums = (own.token_id, own.adoptions, own.log_speedup_e9, own.variance_e12, own.tested_unix_s)
+    here = (own.study_id == IN_STUDY, own.tested_unix_s.is_not(None), own.config_digest != BASELINE)
+    return (
+        select(own.study_id, own.job_id, own.config_digest, *sums)
+        .where(*here)
+        .order_by(own.tested_unix_s.desc())
+        .limit(MOST)
+        .subquery()
+    )
+
+
+def reported_nothing(tests: Subquery) -> ColumnElement[bool]:
+    """Tell whether the job of a paired test reported no verdict of itself."""
+    said = job_facts.c
+    is_decided = (said.study_id == tests.c.study_id, said.job_id == tests.c.job_id, said.state != RUNNING)
+    return ~exists().where(*is_decided).correlate(tests)
+
+
 def _tested() -> Select[Any]:
-    own, said = job_summaries.c, job_facts.c
-    is_same = (said.study_id == own.study_id) & (said.job_id == own.job_id)
-    columns = (own.job_id, own.token_id, own.adoptions, own.log_speedup_e9, own.variance_e12)
+    tests = newest_tests()
+    own = tests.c
     return (
         select(
-            *columns,
+            *(own.job_id, own.token_id, own.adoptions, own.log_speedup_e9, own.variance_e12),
             func.coalesce(tokens.c.has_many_jobs, false()).label("has_many_jobs"),
             own.tested_unix_s.label("unix_s"),
         )
-        .select_from(job_summaries.outerjoin(job_facts, is_same).outerjoin(tokens, tokens.c.token_id == own.token_id))
-        .where(
-            own.study_id == bindparam("study_id"),
-            own.tested_unix_s.is_not(None),
-            own.config_digest != BASELINE,
-            or_(said.state.is_(None), said.state == "running"),
-        )
+        .select_from(tests.outerjoin(tokens, tokens.c.token_id == own.token_id))
+        .where(reported_nothing(tests))
         .order_by(own.tested_unix_s.desc())
-        .limit(MOST)
     )
 
 

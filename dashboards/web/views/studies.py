@@ -8,6 +8,8 @@ from starlette.responses import RedirectResponse, Response
 
 from ringtune.dashboards.web.paths import STUDIES
 from ringtune.dashboards.web.rendering import respond
+from ringtune.dashboards.web.wording import told_mean_gain
+from ringtune.service.domain.overview import MeanGain
 
 from .dependencies import (
     DEFAULT_SORT,
@@ -51,6 +53,7 @@ def studies(request: Request, overview: OverviewDep, asked: AskedStudiesDep, pag
     given = {name: value for name, value in asdict(asked).items() if name != "sort"}
     context = {
         "studies": found.items,
+        "gain": told_mean_gain(sum((study.gain for study in found.items), MeanGain())),
         "targets": overview.targets(),
         "given": given,
         "is_filtered": any(given.values()),

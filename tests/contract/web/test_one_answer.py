@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from ringtune.dashboards.web.wording import counted
 from ringtune.tuner import Config, Phase, StudyStore, default_config, search_space
 from ringtune.tuner.logs.records import (
     AdoptionRecord,
@@ -139,6 +140,10 @@ def test_the_command_the_interface_and_the_pages_give_one_answer(
         r'data-label="A job starts with"><div><span class="figures-of">.*?>(\w+)</span></span>', listed, re.DOTALL
     )
     assert case.source != "exact" or case.standing in badges
+    verdicts = [job.verdict for job in case.jobs if job.verdict != "ended"]
+    assert bool(verdicts) == ("Mean gain over" in listed)
+    assert not verdicts or counted(len(verdicts), "verdict") in listed
+    assert ("adopted" in verdicts) == ("adopted a config, " in listed or "adopted a config." in listed)
 
 
 def comparable(offer: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from ringtune.dashboards.web import wording
 from ringtune.rest_models import Evidence
-from ringtune.service.domain.overview import ListedStudy, ReporterStand
+from ringtune.service.domain.overview import ListedStudy, MeanGain, ReporterStand
 from tests.unit.dashboards.web.studies import BEST, KEPT, OPEN, STUDY
 
 REASON = "prior: adopted in paired tests of 2 tokens, over another baseline than the default"
@@ -35,6 +35,26 @@ def test_a_study_s_finding_is_its_jobs_verdicts(study: ListedStudy, kind: str, h
     assert (kind, headline) == (finding.kind, finding.headline)
     assert words in finding.detail
     assert kind == "confirmed" or "%" not in finding.headline + finding.detail
+
+
+@pytest.mark.parametrize(
+    ("gain", "short", "told"),
+    [
+        (MeanGain(), "", ""),
+        (MeanGain(jobs=3), "", "0.0 %. 3 jobs kept the default, which counts as 0."),
+        (MeanGain(1, 1, 0.0953, 1e-4), "", "+10.0 % (90 % interval +8.2 % to +11.8 %). 1 job adopted a config."),
+        (
+            MeanGain(4, 2, 0.1906, 8e-4),
+            "mean gain +4.9 %, 90 % interval +3.7 % to +6.1 %, 4 jobs",
+            "+4.9 % (90 % interval +3.7 % to +6.1 %). 2 jobs adopted a config, 2 kept the default, which counts as 0.",
+        ),
+    ],
+)
+def test_a_mean_gain_says_its_interval_and_over_what(gain: MeanGain, short: str, told: str) -> None:
+    """A study's line leaves out what its verdicts say; the list's sentence says how many jobs count as 0."""
+    assert short == wording.short_mean_gain(gain).replace("\u00a0", " ")
+    over = f"Mean gain over {wording.counted(gain.jobs, 'verdict')}, the newest of each study: " if gain.jobs else ""
+    assert f"{over}{told}" == wording.told_mean_gain(gain).replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize(

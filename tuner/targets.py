@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Target protocol: the interface between the policy and the system that it tunes, such as the native engine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from .sample import Window
 from .space.config import Config
@@ -56,4 +56,18 @@ class Target(Protocol):
 
         Raises:
             TargetClosed: If the job is over.
+        """
+
+
+@runtime_checkable
+class ParallelTarget(Target, Protocol):
+    """Target that can measure several configs at the same time, such as launches of a command."""
+
+    def windows_at_once(self, specs: Sequence[WindowSpec]) -> Iterator[Window]:
+        """Measure a window under each spec, all at the same time; yield the windows in the order of the specs.
+
+        Each spec has the epoch of an `apply` of its own, which its window has, too.
+
+        Raises:
+            TargetClosed: If the job is over; the windows that were complete before are yielded first.
         """

@@ -43,6 +43,7 @@ class Advice:
         incumbent: The measured config with the best posterior mean.
         expected_gain: Expected gain of the incumbent, ln(baseline / incumbent); 0 if it is the baseline.
         ask_ms: Duration of the designer's answer, milliseconds.
+        log_step_ms: Predicted ln(step time in ms) of the suggestion.
         posterior: Posterior of the measured configs and the suggestion; None without standard deviations.
     """
 
@@ -50,6 +51,7 @@ class Advice:
     incumbent: Config
     expected_gain: float
     ask_ms: float
+    log_step_ms: float
     posterior: Posterior | None = None
 
 
@@ -108,7 +110,8 @@ class GuardedDesigner:
         best = int(np.argmin(means[:-1]))
         is_sure = bool(suggestion.expected_std) and prediction.std[-1] > 0
         posterior = Posterior(means, covariance) if is_sure else None
-        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, posterior)
+        gain, expected = float(means[0] - means[best]), float(means[-1])
+        return Advice(suggestion, measured[best], gain, ask_ms, expected, posterior)
 
     def adopted_before(self, trials: Sequence[Trial]) -> Config | None:
         """Update the designer with all trials and return the config that an earlier run adopted; None if there is none.

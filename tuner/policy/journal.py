@@ -93,6 +93,7 @@ class Journal:
                 machines=[dict(machine) for machine in settings.labels.machines] or None,
                 begins_with=list(settings.begins_with) or None,
                 memory_limit_bytes=settings.memory_limit_bytes,
+                continues=None if settings.goes_on_from is None else list(settings.goes_on_from.run_ids),
             )
         )
 
@@ -104,7 +105,7 @@ class Journal:
         self._tell(config)
 
     def expect(self, items: int) -> None:
-        """Begin to estimate the time left; `items` is the expected number of measurements."""
+        """Begin to estimate the time left; `items` is the expected number of measurements, at once or alone."""
         self._timed_since_s, self._timed, self._timed_total = self._clock(), 0, items
 
     def sample(self, sample: Sample) -> None:
@@ -118,9 +119,9 @@ class Journal:
         """Count one of the expected measurements for the estimate of the time left."""
         self._timed += 1
 
-    def advance(self) -> None:
-        """Count one item of the phase and report progress."""
-        self._done += 1
+    def advance(self, items: int = 1) -> None:
+        """Count items of the phase and report progress."""
+        self._done += items
         if self._newest is not None:
             self._tell(self._newest.config)
 
@@ -162,6 +163,10 @@ class Journal:
         else:
             self._reporter.write(EndRecord(self.elapsed_s, self._settings.run_id, result.verdict))
         self._reporter.finished(result)
+
+    def warn(self, text: str) -> None:
+        """Pass a warning to people."""
+        self._reporter.warned(text)
 
     def given_up(self, reason: str) -> None:
         """Write the record of a decision that somebody has given up for a reason of their own."""

@@ -4,14 +4,14 @@
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from ringtune.tuner.policy_numbers import POLICY, Policy
 from ringtune.tuner.sample import FAILURES, MAD_TO_STD, TYPICAL_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
 from ringtune.tuner.space.config import Config
-from ringtune.tuner.targets import Target, TargetClosed, WindowSpec
+from ringtune.tuner.targets import ParallelTarget, Target, TargetClosed, WindowSpec
 
 from .pace import Pace
 
@@ -85,6 +85,7 @@ class Meter:
 
     Attributes:
         steps: Steps measured or skipped so far.
+        turn_steps: The same, with the mean of windows that were measured at the same time in place of their sum.
         tensor_set: Hash of the tensors of the first valid window after warmup; None before.
         pace: Seconds and job steps per measured step.
     """
@@ -106,6 +107,7 @@ class Meter:
         self._explored: defaultdict[Config, _Spent] = defaultdict(_Spent)
         self._windows_of_others = 0
         self.steps = 0
+        self.turn_steps = 0.0
         self.tensor_set: int | None = None
         self.pace = Pace(clock, policy)
 
@@ -138,17 +140,39 @@ class Meter:
             window = next(windows, None)
             if window is None:
                 raise TargetClosed("the target has no more windows")
-            window = self._compared(window, order.phase)
-            sample = Sample.from_window(window, trial_id=order.trial_id, config=order.config, phase=order.phase)
-            self._account(sample, settle_steps)
-            self.pace.note(sample.steps + settle_steps, window.last_step)
-            self._on_sample(sample)
+            sample = self._sample(window, order, settle_steps)
+            self._note_turn(sample.steps + settle_steps, window.last_step, 1)
             if self._windows_of_others >= self._policy.foreign_windows:
                 raise TensorSetChanged("the job reduces other tensors than when tuning began")
             if sample.valid or sample.reason in FAILURES:
                 break
             settle_steps = 0
         return sample
+
+    def measure_at_once(self, orders: Sequence[Order]) -> Iterator[Sample]:
+        """Measure a window of each order, all at the same time; yield the samples in the order of the orders.
+
+        A void window is not measured again: it would have other neighbours than the rest.
+
+        Raises:
+            TargetClosed: If the job is over; the samples that were complete before are yielded first.
+        """
+        if not isinstance(self._target, ParallelTarget):
+            raise TypeError(f"the target {self._target.name} measures one window at a time")
+        settle_steps, by_epoch, specs = self._policy.settle_steps, dict[int, Order](), list[WindowSpec]()
+        for order in orders:
+            epoch = self._target.apply(order.config)
+            by_epoch[epoch] = order
+            specs.append(WindowSpec(epoch, settle_steps, order.steps, order.limit_ms))
+        self._in_force, self._has_switched = orders[-1].config, True
+        steps, last_step = [], None
+        for window in self._target.windows_at_once(specs):
+            sample = self._sample(window, by_epoch[window.epoch], settle_steps)
+            last_step = window.last_step
+            if sample.steps:
+                steps.append(sample.steps + settle_steps)
+            yield sample
+        self._note_turn(sum(steps), last_step, max(len(steps), 1))
 
     def cost_s(self, reference: Config, reference_ms: float) -> float:
         """Return the seconds lost to the tried configs, compared with the reference's median step.
@@ -186,6 +210,18 @@ class Meter:
         """
         if sample.step_times.is_usable and sample.step_times.mean < reference_ms:
             self._add(sample.config, sample.steps, sample.step_times.mean)
+
+    def _sample(self, window: Window, order: Order, settle_steps: int) -> Sample:
+        """Return the sample of a window, once it is accounted for."""
+        window = self._compared(window, order.phase)
+        sample = Sample.from_window(window, trial_id=order.trial_id, config=order.config, phase=order.phase)
+        self._account(sample, settle_steps)
+        self._on_sample(sample)
+        return sample
+
+    def _note_turn(self, steps: int, last_step: int | None, at_once: int) -> None:
+        self.turn_steps += steps / at_once
+        self.pace.note(steps, last_step, at_once)
 
     def _compared(self, window: Window, phase: Phase) -> Window:
         """Return the window, made void if its tensors differ from the run's first valid window after warmup."""

@@ -17,11 +17,13 @@ class _Stretch:
         seconds: Duration, seconds.
         job_steps: Steps that the job took.
         steps: Steps among them that the run measured or skipped to settle.
+        at_once: Number of windows that were measured at the same time.
     """
 
     seconds: float
     job_steps: int
     steps: int
+    at_once: int
 
 
 class Pace:
@@ -39,12 +41,13 @@ class Pace:
         self._noted_steps = 0
         self._last_step: int | None = None
 
-    def note(self, steps: int, last_step: int | None) -> None:
-        """Record a window that has just ended.
+    def note(self, steps: int, last_step: int | None, at_once: int = 1) -> None:
+        """Record a window that has just ended, or several that were measured at the same time.
 
         Args:
-            steps: Steps measured in the window or skipped before it.
-            last_step: Number of the job's step that closed the window; None if the target reports none.
+            steps: Steps measured in the windows or skipped before them.
+            last_step: Number of the job's step that closed the last window; None if the target reports none.
+            at_once: Number of windows.
         """
         job_steps = steps
         if last_step is not None:
@@ -53,7 +56,7 @@ class Pace:
             return  # a failed launch: its seconds count in the next stretch
         now_s = self._clock()
         if steps > 0:
-            self._stretches.append(_Stretch(now_s - self._noted_s, job_steps, steps))
+            self._stretches.append(_Stretch(now_s - self._noted_s, job_steps, steps, at_once))
         self._noted_s = now_s
         self._noted_steps += job_steps
         self._last_step = last_step
@@ -65,8 +68,8 @@ class Pace:
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Seconds per step measured or skipped; None before the first window."""
-        rates = [stretch.seconds / stretch.steps for stretch in self._stretches]
+        """Seconds per step of a window, neighbours or not; None before the first window."""
+        rates = [stretch.seconds * stretch.at_once / stretch.steps for stretch in self._stretches]
         return (median(rates) or None) if rates else None
 
     @property

@@ -1,33 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Baseline and search: measure the designer's suggestions while a sample is worth its steps and fits the budget."""
+"""Baseline and search: measure the designer's suggestions while a sample is worth its steps and fits the budget.
 
+Launches may be measured `at_once`. They disturb each other, so that baseline and search always have the same number of
+neighbours: the baseline's windows are measured beside each other, then again beside suggestions, and it takes the
+places for which there is no suggestion. Times of baseline and search are therefore comparable among themselves. The
+adoption test measures one window at a time: a config that only suits a crowded machine does not win.
+"""
+
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ringtune.tuner.sample import Phase, Trial, reason_of
+from ringtune.tuner.sample import Phase, Sample, Trial, reason_of
 from ringtune.tuner.space.config import Config
 
+from .believing import believed
 from .designer_watchdog import Advice, GuardedDesigner
 from .measuring import Order
 from .search_end import why_ended
+from .settings import RunSettings
 from .state import Inconclusive, RunState
+
+CROWDED = 1.25
+"""Step time beside neighbours, as a multiple of that without, above which a warning names it: launches scatter by less.
+
+`tests/unit/tuner/policy/test_at_once.py`.
+"""
 
 
 def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
     """Measure the baseline; choose the steps per window from its noise.
+
+    Where windows are measured at once, the first is alone: people are warned if neighbours make the steps much longer.
 
     Raises:
         DesignerFailed: If the designer cannot be used.
         Inconclusive: If no window was valid.
         TargetClosed: If the job is over.
     """
-    settings, windows = state.settings, state.policy.baseline_windows
+    settings, windows = state.settings, state.windows_needed(state.baseline)
     if settings.max_samples is not None:
-        again = max(settings.max_samples - 1, 0) // state.policy.baseline_every
-        state.journal.expect(windows + settings.max_samples + again + 2 * settings.adoption_pairs)
+        state.journal.expect(_expected_turns(state, settings.max_samples))
     state.journal.enter(Phase.BASELINE, windows, config=state.baseline)
+    alone = _measured_alone(state) if settings.at_once > 1 else None
     measure_repeatedly(state, state.baseline, Phase.BASELINE)
-    state.adopted_before = guard.adopted_before(state.book.trials())
+    if alone is not None and alone.valid and state.baseline_ms > CROWDED * alone.step_times.median:
+        state.journal.warn(_crowded_text(settings.at_once, state.baseline_ms / alone.step_times.median))
+    state.adopted_before = guard.adopted_before(state.book.trials()) or settings.earlier.adopted
+
+
+def _expected_turns(state: RunState, max_samples: int) -> int:
+    """Return the number of measurements of a whole run; windows at the same time are one."""
+    settings, policy = state.settings, state.policy
+    again = max(max_samples - 1, 0) // policy.baseline_every
+    turns = math.ceil(policy.baseline_windows / settings.at_once) + math.ceil((max_samples + again) / settings.at_once)
+    return turns + 2 * settings.adoption_pairs
+
+
+def _measured_alone(state: RunState) -> Sample:
+    """Return a sample of the baseline without neighbours, which is no evidence beside the others."""
+    return state.meter.measure(state.order(state.baseline, Phase.WARMUP, state.steps), repeats=0)
+
+
+def _crowded_text(at_once: int, ratio: float) -> str:
+    text = f"{at_once} launches at once take {ratio:.2g} times as long as one alone: they disturb each other"
+    return f"{text}{', and save no time' if ratio >= at_once else ''}; a search with fewer at once is more exact"
 
 
 def measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
@@ -37,15 +74,15 @@ def measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
         Inconclusive: If no window was valid.
         TargetClosed: If the job is over.
     """
-    for index in range(state.policy.baseline_windows):
-        if index and not state.has_room(state.steps):
-            break
-        sample = state.measure(config, phase, state.steps)
+    at_once, taken = state.settings.at_once, 0
+    while taken < state.windows_needed(config) and (not taken or state.has_room(state.steps, at_once)):
+        samples = state.measure([state.order(config, phase, state.steps)] * at_once)
         state.steps = state.usual_steps(config)
-        state.journal.advance()
+        state.journal.advance(at_once)
+        taken += at_once
     if not state.book.times_of(config):
         whose = "the baseline" if config == state.baseline else "what is in force"
-        raise Inconclusive(f"no window of {whose} was valid: {reason_of(sample)}")
+        raise Inconclusive(f"no window of {whose} was valid: {reason_of(samples[-1])}")
 
 
 def search(state: RunState, guard: GuardedDesigner) -> None:
@@ -58,32 +95,34 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         DesignerFailed: If the designer can no longer be used.
         TargetClosed: If the job is over.
     """
-    settings = state.settings
+    settings, every = state.settings, state.policy.baseline_every
     limit = sys.maxsize if settings.max_samples is None else settings.max_samples
-    first = min(_searched_samples(settings.prior_trials), limit)  # a resumed run has taken the others
-    state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=first)
-    worthless = 0
-    for index in range(first, limit):
-        if index > first and index % state.policy.baseline_every == 0 and state.has_room(state.steps):
-            state.measure(state.baseline, Phase.BASELINE, state.steps)
+    done = min(_searched_samples(settings), limit)  # a resumed run has taken these
+    state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
+    since_baseline, worthless = done % every, 0
+    while done < limit and worthless < state.policy.patience:
         _wait_for_exploration_budget(state)
-        if state.is_exploration_overdrawn or not state.has_room(state.least_window_steps):
+        if state.is_exploration_overdrawn or not state.has_room(state.least_window_steps, settings.at_once):
             state.spent = state.nearest_limit
             break
-        advice = _think(state, guard)
-        worthless = 0 if _is_worth_a_sample(state, advice) else worthless + 1
-        if worthless >= state.policy.patience:
-            break
-        _try(state, advice, guard.name)
-        state.journal.advance()
-    else:
-        state.spent = "samples"
+        is_due = since_baseline >= every and state.has_room(state.steps, settings.at_once)
+        advices: list[Advice] = []
+        for advice in _advised(state, guard, min(settings.at_once - is_due, limit - done)):
+            worthless = 0 if _is_worth_a_sample(state, advice) else worthless + 1
+            if worthless >= state.policy.patience:
+                break
+            advices.append(advice)
+        _try(state, advices, guard.name, is_due=is_due)
+        since_baseline = len(advices) if len(advices) < settings.at_once else since_baseline + len(advices)
+        done += len(advices)
+    state.spent = "samples" if done >= limit else state.spent
     state.ended = why_ended(state, worthless)
 
 
-def _searched_samples(trials: Sequence[Trial]) -> int:
-    """Return the number of search samples; a trial that only a check measured counts as one."""
-    return sum(max(sum(sample.phase is Phase.SEARCH for sample in trial.samples), 1) for trial in trials)
+def _searched_samples(settings: RunSettings) -> int:
+    """Return the number of earlier search samples; a prior trial that only a check measured counts as one."""
+    trials = (sum(sample.phase is Phase.SEARCH for sample in trial.samples) for trial in settings.prior_trials)
+    return settings.earlier.searched + sum(max(count, 1) for count in trials)
 
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
@@ -97,23 +136,37 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     return advice.posterior.value_of_sample(noise_variance) >= state.policy.least_value
 
 
-def _think(state: RunState, guard: GuardedDesigner) -> Advice:
-    """Ask the designer for advice while the job trains under the best config so far."""
-    state.meter.switch(state.interim)
-    advice = guard.advise(state.book.levelled(), state.book.measured())
-    state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
-    state.gain = None if advice.posterior is None else advice.posterior.gain()
-    return advice
+def _advised(state: RunState, guard: GuardedDesigner, count: int) -> Iterator[Advice]:
+    """Yield advice on the next configs, one after another, while the job trains under the best config so far."""
+    trials, measured = state.book.levelled(), state.book.measured()
+    for place in range(count):
+        state.meter.switch(state.interim)
+        advice = guard.advise(trials, measured)
+        if place == 0:
+            state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
+            state.gain = None if advice.posterior is None else advice.posterior.gain()
+        yield advice
+        trials = believed(trials, advice.suggestion.config, advice.log_step_ms)
 
 
-def _try(state: RunState, advice: Advice, designer: str) -> None:
-    """Measure the suggested config."""
+def _try(state: RunState, advices: Sequence[Advice], designer: str, *, is_due: bool) -> None:
+    """Measure the suggested configs at the same time, and the baseline in the places that are left."""
+    orders = [_order(state, advice, designer) for advice in advices]
+    free = state.settings.at_once - len(orders)
+    if orders or is_due:
+        state.measure([state.order(state.baseline, Phase.BASELINE, state.steps)] * free + orders)
+    if orders:
+        state.journal.advance(len(orders))
+
+
+def _order(state: RunState, advice: Advice, designer: str) -> Order:
+    """Write the suggestion to the log, and return the request for its window."""
     config = advice.suggestion.config
     state.journal.suggestion(advice.suggestion, state.book.id_of(config), designer=designer, ask_ms=advice.ask_ms)
     steps = state.search_steps(0.0 if advice.posterior is None else advice.posterior.suggestion_std)
     room = state.steps_left - state.reserved_steps - state.policy.settle_steps
     fitting = int(min(steps, max(room, state.least_window_steps)))
-    state.measure(config, Phase.SEARCH, fitting, state.policy.cut_factor * state.baseline_ms)
+    return state.order(config, Phase.SEARCH, fitting, state.policy.cut_factor * state.baseline_ms)
 
 
 def _wait_for_exploration_budget(state: RunState) -> None:

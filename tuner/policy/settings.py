@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ringtune.tuner.logs.earlier import NOTHING_EARLIER, EarlierRuns
 from ringtune.tuner.policy_numbers import POLICY, Policy
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.config import Config
@@ -94,6 +95,8 @@ class RunSettings:
         warmup_steps: Steps before the baseline is measured; None waits until step times are stable.
         steps_per_sample: Steps per window, an upper bound if there is a budget; None derives them from the noise.
         fixed_windows: Whether the target alone decides the number of steps of a window, as launches do.
+        at_once: Number of windows that baseline and search measure at the same time; above 1 for a `ParallelTarget`
+            with fixed windows alone.
         seed: Seed of every random choice.
         key: The study's key (hardware, model, layout, target, surface_version), JSON-able.
         model_name: Name that people give to the model; None if it has none. Not part of the key.
@@ -104,6 +107,8 @@ class RunSettings:
         run_id: Identifier of the run in the log.
         nothing_to_tune: Reason in the verdict if no parameter is free.
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
+        goes_on_from: Earlier runs of the same question, from `find_earlier`: their samples are those of this run, and
+            count against its budget. None where the order of a log's runs says what belongs together.
         deadline_s: CPU time that a designer may use for an answer, seconds.
         adoption_pairs: Maximum number of interleaved pairs in the adoption test.
         baseline: Config that the job would run without this search; None is the target's own baseline.
@@ -118,6 +123,7 @@ class RunSettings:
     warmup_steps: int | None = None
     steps_per_sample: int | None = None
     fixed_windows: bool = False
+    at_once: int = 1
     seed: int = 0
     key: Mapping[str, Any] = field(default_factory=dict)
     model_name: str | None = None
@@ -128,11 +134,17 @@ class RunSettings:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     nothing_to_tune: str = "nothing to tune, every parameter is fixed"
     prior_trials: tuple[Trial, ...] = ()
+    goes_on_from: EarlierRuns | None = None
     deadline_s: float = 30.0
     adoption_pairs: int = 12
     baseline: Config | None = None
     memory_limit_bytes: int | None = None
     policy: Policy = POLICY
+
+    @property
+    def earlier(self) -> EarlierRuns:
+        """The earlier runs that this one goes on from, possibly none."""
+        return NOTHING_EARLIER if self.goes_on_from is None else self.goes_on_from
 
     @property
     def has_budget(self) -> bool:

@@ -2,12 +2,14 @@
 """Shared state of a run's phases, and the lengths of its windows."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from ringtune.tuner.policy_numbers import Policy
 from ringtune.tuner.sample import Phase, Sample
 from ringtune.tuner.space.config import Config
+from ringtune.tuner.statistics.machine_level import LEAST_SIDE
 from ringtune.tuner.statistics.noise import WindowNoise
 from ringtune.tuner.statistics.paired_test import PairedTest
 
@@ -81,6 +83,16 @@ class RunState:
         return min(self._left.values())
 
     @property
+    def steps_used(self) -> float:
+        """Steps that count against a budget of steps: those of the job since tuning began, and of earlier runs."""
+        return self.meter.pace.job_steps + self.settings.earlier.steps
+
+    @property
+    def seconds_used(self) -> float:
+        """Seconds that count against a budget of seconds, those of earlier runs included."""
+        return self.journal.elapsed_s + self.settings.earlier.seconds
+
+    @property
     def nearest_limit(self) -> str:
         """Limit that will be reached first: `steps` or `seconds`."""
         return min(self._left, key=self._left.__getitem__)
@@ -88,7 +100,8 @@ class RunState:
     @property
     def total_steps(self) -> float:
         """Steps of the whole budget, those taken included; infinite without a budget."""
-        return self.meter.steps + self.steps_left
+        left = self._left
+        return min(self.meter.steps + left["steps"], self.meter.turn_steps + left["seconds"])
 
     @property
     def reserved_steps(self) -> float:
@@ -139,9 +152,23 @@ class RunState:
         """True if no legal config is left untried."""
         return len(self.book.trials()) >= self.config_count
 
-    def has_room(self, steps: float) -> bool:
-        """Return whether a window of `steps` steps fits into the budget beside the adoption test."""
-        return steps + self.policy.settle_steps + self.reserved_steps <= self.steps_left
+    def has_room(self, steps: float, at_once: int = 1) -> bool:
+        """Return whether a window of `steps` steps fits into the budget beside the adoption test.
+
+        Args:
+            steps: Steps of the window.
+            at_once: Number of such windows at the same time: they take the steps of all, and the seconds of one.
+        """
+        window, left, reserved = steps + self.policy.settle_steps, self._left, self.reserved_steps
+        return window + reserved <= left["seconds"] and at_once * window + reserved <= left["steps"]
+
+    def windows_needed(self, config: Config) -> int:
+        """Return the number of windows that a config needs at first.
+
+        A config that earlier runs have measured needs as many as show whether the machine has changed since.
+        """
+        is_known = any(sample.valid and sample.config == config for sample in self.settings.earlier.samples)
+        return LEAST_SIDE if is_known else self.policy.baseline_windows
 
     def usual_steps(self, config: Config) -> int:
         """Return the steps of a usual window, derived from the noise of a config and limited by the budget.
@@ -175,12 +202,19 @@ class RunState:
         wanted = steps_within(self.policy.coarse_error * std, times)
         return min(max(wanted, self.policy.least_window_steps), self.steps)
 
-    def measure(self, config: Config, phase: Phase, steps: int, limit_ms: float = 0.0) -> Sample:
-        """Measure a window of a config, add it to its trial, and count it; `Order` describes the arguments."""
-        sample = self.meter.measure(Order(config, self.book.id_of(config), phase, steps, limit_ms))
-        self.book.add(sample)
+    def order(self, config: Config, phase: Phase, steps: int, limit_ms: float = 0.0) -> Order:
+        """Return the request for a window of a config; `Order` describes the arguments."""
+        return Order(config, self.book.id_of(config), phase, steps, limit_ms)
+
+    def measure(self, orders: Sequence[Order]) -> list[Sample]:
+        """Measure windows at the same time, add each to its config's trial, and count the turn; one may be alone."""
+        alone = len(orders) == 1
+        samples = []
+        for sample in [self.meter.measure(orders[0])] if alone else self.meter.measure_at_once(orders):
+            self.book.add(sample)
+            samples.append(sample)
         self.journal.measured()
-        return sample
+        return samples
 
     @property
     def _left(self) -> dict[str, float]:

@@ -18,7 +18,11 @@ from ringtune.tuner.designers.optuna import MODULES
 from ringtune.tuner.space.parameters import MIB
 from ringtune.tuner.testing import DesignerConformance, WrapperConformance
 from ringtune.tuning.failing_configs import FailureAwareDesigner
-from tests.unit.tuner.designers.installed import parameters_of
+
+OPTUNA_SAMPLERS = [
+    pytest.param(f"optuna:{sampler}", marks=pytest.mark.long if sampler == "gp" else ())  # some 25 s
+    for sampler in MODULES
+]
 
 
 class TestRandomDesigner(DesignerConformance):
@@ -46,11 +50,11 @@ class TestSkoptDesigner(DesignerConformance):
 
 
 class TestOptunaDesigner(DesignerConformance):
-    """Optuna's samplers, where Optuna is installed."""
+    """Optuna's samplers."""
 
     sampler = ""
 
-    @pytest.fixture(autouse=True, params=parameters_of(f"optuna:{sampler}" for sampler in MODULES))
+    @pytest.fixture(autouse=True, params=OPTUNA_SAMPLERS)
     def _take_each(self, request: pytest.FixtureRequest) -> None:
         self.sampler = request.param
 

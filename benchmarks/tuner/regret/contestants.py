@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ringtune.tuner import (
+    DEFAULT_DESIGNER,
     Config,
     Designer,
     Phase,
@@ -94,13 +95,21 @@ def twenty_samples(budget: int, seed: int) -> RunSettings:
     return RunSettings(max_samples=20, seed=seed)
 
 
-def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows) -> Rival:
-    """Return the whole policy: baseline, search, adoption test, within the budget."""
+def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows, designer: str = DEFAULT_DESIGNER) -> Rival:
+    """Return the whole policy: baseline, search with early cuts, adoption test, within the budget.
+
+    Args:
+        priors_of: Priors of a problem, for designers that can use them.
+        settings_of: Settings of a run.
+        designer: Name of the designer; with another than our own, the decision is ours and the search is not.
+    """
 
     def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
         picks = {}
         space, priors = problem.target(seed).space(), priors_of(problem, seed)
-        chosen = MemoizedDesigner(GaussianProcessDesigner(space, seed, priors))
+        chosen: Designer = make_designer(designer, space, seed, priors)
+        if isinstance(chosen, GaussianProcessDesigner):
+            chosen = MemoizedDesigner(chosen)
         for budget in budgets:
             target = TimeAccount(problem.target(seed), problem.baseline_ms)
             settings = settings_of(budget, seed)
@@ -119,22 +128,6 @@ def searcher(designer: str, priors_of: PriorsOf = nothing) -> Rival:
 def rival_searcher(designer: Callable[[SearchSpace, int], Designer]) -> Rival:
     """Return a rival's designer that spends all steps on its search and tests nothing."""
     return _searching(lambda _, space, seed: designer(space, seed))
-
-
-def optuna_searcher(sampler: str) -> Rival:
-    """Return the same with one of Optuna's samplers.
-
-    Args:
-        sampler: Name of a function in `rivals.optuna_samplers`.
-    """
-
-    def make(problem: Problem, space: SearchSpace, seed: int) -> Designer:
-        del problem
-        from .rivals import optuna_samplers  # noqa: PLC0415  (an extra, which takes seconds to import)
-
-        return optuna_samplers.OptunaDesigner(space, seed, getattr(optuna_samplers, sampler))
-
-    return _searching(make)
 
 
 def _searching(make: Callable[[Problem, SearchSpace, int], Designer]) -> Rival:
@@ -182,10 +175,15 @@ RIVALS: Mapping[str, Rival] = {
     "gp, untested": searcher("gp", cost_model),
     "skopt": searcher("skopt"),
     "skopt gp_hedge": rival_searcher(SkoptHedgeDesigner),
-    "optuna gp": optuna_searcher("gp_sampler"),
-    "optuna tpe": optuna_searcher("tpe_sampler"),
-    "optuna cma-es": optuna_searcher("cma_es_sampler"),
+    "optuna gp": searcher("optuna:gp"),
+    "optuna tpe": searcher("optuna:tpe"),
+    "optuna cma-es": searcher("optuna:cmaes"),
     "random": searcher("random"),
+    "optuna gp, cut and tested": policy(nothing, designer="optuna:gp"),
+    "optuna tpe, cut and tested": policy(nothing, designer="optuna:tpe"),
+    "optuna cma-es, cut and tested": policy(nothing, designer="optuna:cmaes"),
+    "skopt, cut and tested": policy(nothing, designer="skopt"),
+    "random, cut and tested": policy(nothing, designer="random"),
     "grid": rival_searcher(GridDesigner),
     "horovod": rival_searcher(HorovodDesigner),
     "bagua": rival_searcher(BaguaDesigner),

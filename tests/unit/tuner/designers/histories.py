@@ -15,7 +15,6 @@ from ringtune.tuner import Config, Designer, SearchSpace
 from ringtune.tuner.designers import JointDesigner
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
 from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
-from tests.unit.tuner.designers.installed import marks_of
 
 LONG = (pytest.mark.long, pytest.mark.timeout(7200))
 
@@ -23,7 +22,7 @@ LONG = (pytest.mark.long, pytest.mark.timeout(7200))
 def short_and_long(counts: Mapping[str, tuple[int, int]]) -> list[object]:
     """Return pytest's parameters (name, count): each name's short form, and its long one, marked as such."""
     return [
-        pytest.param(name, count, marks=[*marks_of(name), *LONG] if is_long else marks_of(name))
+        pytest.param(name, count, marks=LONG if is_long else ())
         for name, forms in counts.items()
         for is_long, count in enumerate(forms)
     ]

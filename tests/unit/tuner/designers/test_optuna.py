@@ -10,7 +10,6 @@ from ringtune.tuner import Config, Designer, Phase, Sample, SearchSpace, StepTim
 from ringtune.tuner.designers.optuna import MODULES, OptunaDesigner
 from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter
 from ringtune.tuner.testing import measured_trial
-from tests.unit.tuner.designers.installed import parameters_of
 
 NAMES = [f"optuna:{sampler}" for sampler in MODULES]
 SPACE = SearchSpace(
@@ -47,7 +46,7 @@ def tiles(designer: Designer, rounds: int) -> list[Config]:
     return [trial.config for trial in trials[1:]]
 
 
-@pytest.mark.parametrize("name", parameters_of(NAMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_value_goes_through_a_study(name: str) -> None:
     """Suggestions are legal beside failed trials; words and numbers of one knob are both suggested."""
     configs = tiles(make_designer(name, SPACE, 3), 25)
@@ -57,7 +56,7 @@ def test_every_kind_of_value_goes_through_a_study(name: str) -> None:
     assert {0} < {config["bytes"] for config in configs}
 
 
-@pytest.mark.parametrize("name", parameters_of(NAMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_study_knows_each_trial_as_it_was(name: str) -> None:
     """Times are ln(ms), failures are failures, and choices that are numbers are ranks."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
@@ -81,7 +80,7 @@ def test_a_study_knows_each_trial_as_it_was(name: str) -> None:
     assert 2048 == second.params["bytes"]
 
 
-@pytest.mark.parametrize("name", parameters_of(["optuna:tpe", "optuna:cmaes"]))
+@pytest.mark.parametrize("name", ["optuna:tpe", "optuna:cmaes"])
 def test_a_sampler_learns_from_replayed_trials(name: str) -> None:
     """The time grows with all numbers: after some trials, smaller ones are suggested than a draw would."""
     numbers = SearchSpace([NumberParameter(f"n{index}", 0.0, 1.0, 0.9) for index in range(3)], {})

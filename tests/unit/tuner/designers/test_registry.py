@@ -7,12 +7,11 @@ import sys
 import pytest
 
 from ringtune.tuner import DEFAULT_DESIGNER, default_config, designer_names, make_designer, search_space
-from tests.unit.tuner.designers.installed import parameters_of
 
 SPACE = search_space({}, default_config())
 
 
-@pytest.mark.parametrize("name", parameters_of(designer_names()))
+@pytest.mark.parametrize("name", designer_names())
 def test_every_name_makes_a_designer_of_that_name(name: str) -> None:
     """The log calls a designer as the registry does."""
     assert name == make_designer(name, SPACE, 0).name

@@ -58,10 +58,6 @@ def test_outcomes_on_a_surface_that_was_recorded_anew_are_not_taken(tmp_path: Pa
 @pytest.mark.parametrize("rival", [name for name in RIVALS if "warm" not in name])
 def test_every_rival_picks_at_every_budget(rival: str) -> None:
     """A legal config, whatever the problem's parameters are."""
-    if rival.startswith("optuna"):
-        pytest.importorskip("optuna")
-        pytest.importorskip("cmaes")
-
     outcomes = run(Sources(), "manysmall_np2", rival, 0, (30, 60))
 
     assert [30, 60] == [outcome.budget for outcome in outcomes]

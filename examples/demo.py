@@ -23,6 +23,7 @@ from rich.console import Console
 
 from demo_summary import DemoOutcome, complaint, render, speed_lines
 from job import REPOSITORY, ExampleJob
+from ringtune.counts import counted
 from ringtune.tuner.review import settings_to_paste
 
 RESULTS = REPOSITORY / "build" / "demo"
@@ -105,8 +106,8 @@ def repeat(run: DemoRun, times: int, console: Console) -> None:
         decisions[verdict.partition(":")[0]] += 1
         load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
         console.print(f"{number} of {times}: {verdict}; load {load}", style="bold", markup=False, soft_wrap=True)
-    counted = ", ".join(f"{count} {decision}" for decision, count in decisions.most_common())
-    console.print(f"{run.title}: {counted}, of {times} runs", style="bold", markup=False, soft_wrap=True)
+    told = ", ".join(f"{count} {decision}" for decision, count in decisions.most_common())
+    console.print(f"{run.title}: {told}, of {counted(times, 'run')}", style="bold", markup=False, soft_wrap=True)
 
 
 def parse_arguments() -> argparse.Namespace:

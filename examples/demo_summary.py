@@ -15,6 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ringtune.counts import counted
 from ringtune.tuner import readable_cost, readable_value
 from ringtune.tuner.review import RunReview, review_log
 from ringtune.tuner.space.config import Value
@@ -58,7 +59,9 @@ def render(outcomes: Sequence[DemoOutcome], console: Console, *, seconds: float)
     for number, outcome in enumerate(outcomes, start=1):
         body = Group(config_table(outcome.run), Text(), *(Text(sentence) for sentence in sentences(outcome)))
         console.print(Panel(body, title=f"[bold]{number}. {outcome.title}", title_align="left"))
-    console.print(f"{len(outcomes)} jobs in {seconds:.0f} s. For the whole story of a log: ringtune review LOG")
+    console.print(
+        f"{counted(len(outcomes), 'job')} in {seconds:.0f} s. For the whole story of a log: ringtune review LOG"
+    )
 
 
 def complaint(outcomes: Sequence[DemoOutcome], seconds: float) -> list[str]:
@@ -98,7 +101,7 @@ def speed_lines(speeds: Mapping[str, Sequence[float]]) -> list[str]:
     medians = [f"{name} {median(speeds[way]):.1f} steps/s" for way, name in names.items() if speeds[way]]
     best = "tuned" if speeds["tuned"] else "default"
     contests = [("default", "tuned")] if speeds["tuned"] else []
-    first = f"Job 1, {rounds} rounds in turn, medians: {', '.join(medians)}"
+    first = f"Job 1, {counted(rounds, 'round')} in turn, medians: {', '.join(medians)}"
     return [first, *(contest_line(speeds, names, *pair) for pair in (*contests, ("ddp", best)))]
 
 
@@ -122,7 +125,9 @@ def sentences(outcome: DemoOutcome) -> list[str]:
     """Return, in words, what was decided and why, what it cost, what was learned, and where the log lies."""
     report = outcome.report
     accuracy = f"{report['metrics']['accuracy']:.1%} of unseen images read correctly"
-    effort = f"{report['steps']:,} steps in {report['seconds']:.0f} s on {report['world_size']} ranks"
+    effort = (
+        f"{counted(report['steps'], 'step')} in {report['seconds']:.0f} s on {counted(report['world_size'], 'rank')}"
+    )
     return [
         f"Decision  {outcome.run.verdict}",
         *step_times(outcome.run),
@@ -158,6 +163,6 @@ def price(run: RunReview) -> list[str]:
         return []
     configs = len({sample.config for sample in run.tried})
     cost = f"cost {readable_cost(run.cost_s)} beyond the baseline's"
-    text = f"Price     trying {configs} configs during {run.seconds:.0f} s of training {cost}"
-    payback = f"; paid back after {run.payback_steps:,} further steps" if run.payback_steps else ""
+    text = f"Price     trying {counted(configs, 'config')} during {run.seconds:.0f} s of training {cost}"
+    payback = f"; paid back after {counted(run.payback_steps, 'further step')}" if run.payback_steps else ""
     return [text + payback]

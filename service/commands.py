@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ringtune.counts import counted
 from ringtune.errors import ConfigError
 
 from .whole_file import write_whole
@@ -146,7 +147,7 @@ def delete_results(
     """Delete all that was reported with a token; the token itself stays, until it is revoked."""
     with _service(database_url) as service:
         removed = service.token_results.delete(token_id)
-    typer.echo(f"{removed} results deleted")
+    typer.echo(f"{counted(removed, 'result')} deleted")
     return 0
 
 
@@ -180,7 +181,8 @@ def import_archive(
                 taken = service.archive.take(line for line in lines if line.strip())
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{file} cannot be read ({error}); give a file of ringtune export") from error
-    typer.echo(f"{taken.studies} studies and {taken.results} results taken, {taken.same} of both were there already")
+    told = f"{counted(taken.studies, 'study')} and {counted(taken.results, 'result')} taken"
+    typer.echo(f"{told}, {taken.same} of both there before")
     return 0
 
 

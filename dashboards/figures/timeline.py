@@ -7,6 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from ringtune.counts import counted
 from ringtune.tuner.review import RunReview, TriedSample
 from ringtune.tuner.review.summary import Thought
 
@@ -55,7 +56,7 @@ def timeline_figure(run: RunReview) -> Figure | None:
 def _counts(run: RunReview) -> str:
     """Return the number of windows and their time until the decision, and those of the watch after it."""
     later = [sample for sample in run.tried if sample.t_s > run.seconds]
-    text = f"{len(run.tried) - len(later)} windows in {run.seconds:.0f} s"
+    text = f"{counted(len(run.tried) - len(later), 'window')} in {run.seconds:.0f} s"
     if not run.is_complete or not later:
         return text
     return f"{text} until the decision, and {len(later)} of the watch after it, until {later[-1].t_s:.0f} s"

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from ringtune.counts import counted
 from ringtune.dashboards.figures.figure import Figure
 from ringtune.dashboards.figures.gallery import figures_of
 from ringtune.errors import ConfigError
@@ -81,6 +82,7 @@ def render_page(reviews: Sequence[Review]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["counted"] = counted
     scripts = [_closed(get_plotlyjs()), _closed((TEMPLATES / "report.js").read_text(encoding="utf-8"))]
     sections = [_section(review) for review in reviews if review.runs]
     return environment.get_template("report.html.j2").render(

@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from ringtune.counts import counted
 from ringtune.service.api.authorization import ADMIN, CALLER_KEY, SCOPES_KEY
 from ringtune.tuner.space.readable import readable_value
 
@@ -41,7 +42,7 @@ class Templates:
         )
         self._environment.filters |= {
             "age": wording.age,
-            "counted": wording.counted,
+            "counted": counted,
             "layout": wording.layout,
             "milliseconds": wording.milliseconds,
             "ranks_of_hosts": wording.ranks_of_hosts,

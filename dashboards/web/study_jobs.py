@@ -4,12 +4,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ringtune.counts import counted
 from ringtune.service.domain.jobs import StudyJob
 from ringtune.service.domain.overview import JobPart, LedgerResult, ShownStudy
 from ringtune.tuner import Phase
 from ringtune.tuner.review import words
 
-from .wording import DECIDED, STATES, counted, duration, short
+from .wording import DECIDED, STATES, duration, short
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ringtune.counts import counted
 from ringtune.rest_models import Evidence
 from ringtune.service.domain.jobs import State
 from ringtune.service.domain.overview import BestConfig, ListedStudy, MeanGain, ReporterStand, StandName
@@ -228,12 +229,6 @@ def trust(configs: Iterable[BestConfig]) -> list[str]:
     jobs = [stand for config in configs for stand in config.stands if stand.job_id is not None]
     found = [OPEN_JOBS] if any(stand.token_id is None for stand in jobs) else []
     return [*found, DECLARED_JOBS] if any(stand.token_id is not None for stand in jobs) else found
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things: "1 job", "1,200 results"."""
-    plural = {"study": "studies"}.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def age(seconds: float | None) -> str:

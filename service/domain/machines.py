@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ringtune.counts import counted
 from ringtune.service.errors import InvalidRequest
 
 MAX_KINDS = 64
@@ -61,16 +62,12 @@ def described(machines: Sequence[MachineKind]) -> str:
 
 def _kind(machine: MachineKind) -> str:
     cpu = " ".join(NOISE.sub(" ", machine.cpu_model).split()) or machine.cpu_model
-    parts = [cpu, _counted(machine.cores, "core"), _counted(machine.hosts, "host")]
+    parts = [cpu, counted(machine.cores, "core"), counted(machine.hosts, "host")]
     names = dict.fromkeys(machine.gpus)
     parts += [f"{machine.gpus.count(name)} of {name}" for name in names]
     if machine.link_kind not in {None, SHARED_MEMORY}:
         parts.append(f"{machine.link_kind}{_speed(machine.link_bits_per_s)}")
     return ", ".join(parts)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def _speed(bits_per_s: int | None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from ringtune.counts import counted
 from ringtune.rest_models import StoredResult, StoredRun
 from ringtune.rest_models.fields import MAX_TEXT
 from ringtune.service.errors import InvalidRequest, RunConflict
@@ -254,7 +255,7 @@ def _summary(run_id: str, study_id: str, stored: Sequence[StoredResult]) -> Stor
         return sum(item.status in statuses for item in stored)
 
     refused = [item.reason for item in stored if item.status in {"refused", "conflict"}]
-    reason = f"{len(refused)} results were not stored; the first: {refused[0]}" if refused else None
+    reason = f"not stored: {counted(len(refused), 'result')}; the first: {refused[0]}" if refused else None
     return StoredRun(
         run_id=run_id,
         study_id=study_id,

@@ -149,8 +149,8 @@ def test_caches_and_spool_are_counted(environ: dict[str, str]) -> None:
     report = doctor.examine(environ)
     spool.close()
 
-    assert f"{folder / 'studies.jsonl'}: 1 finished runs, 0 unfinished, " in value(report, "studies")
-    assert "3 results of 1 jobs wait to be delivered" in value(report, "spool")
+    assert f"{folder / 'studies.jsonl'}: 1 finished run, 0 unfinished, " in value(report, "studies")
+    assert "to be delivered: 3 results of 1 job, " in value(report, "spool")
     assert f"{folder}: 2 files, " in value(report, "cache folder")
     assert "" == problems(report)
 
@@ -166,7 +166,7 @@ def test_what_is_wrong_with_caches_is_said(environ: dict[str, str], tmp_path: Pa
     off = doctor.examine({**environ, "AUTOTUNE_CACHE": "0"})
     unwritable = doctor.examine({"XDG_CACHE_HOME": "/proc/ringtune"})
 
-    assert "1 of its lines are left out" in problems(damaged)
+    assert "left out 1 line of it" in problems(damaged)
     assert "no regular file" in problems(none)
     assert "off (AUTOTUNE_CACHE=0)" == value(off, "studies")
     assert "set XDG_CACHE_HOME" in problems(unwritable)

@@ -77,7 +77,7 @@ def test_a_newcomer_gets_the_state_between_two_commits(tmp_path: Path) -> None:
     reports = {name: said(finished) for name, finished in ended.items()}
     assert reports["a"]["weights"] == reports["b"]["weights"] == reports["c"]["weights"]
     assert [2] * 5 + [3] * (len(reports["a"]["sizes"]) - 5) == reports["a"]["sizes"]
-    assert "3 ranks instead of 2 go on from the latest step" in ended["a"].stderr
+    assert "3 ranks instead of 2: training goes on from the latest step" in ended["a"].stderr
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_no_more_resets_than_allowed(tmp_path: Path) -> None:
 
     assert 1 == finished.code, finished.text
     assert "the job has failed: its workers have changed once more than --reset-limit 1 allows" in finished.stderr
-    assert "3 workers were started, 1 resets" in finished.stderr
+    assert "Started: 3 workers, 1 reset;" in finished.stderr
 
 
 def test_lines_have_the_number_of_their_worker_and_files_too(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def compare(state: RunState, challenger: Config) -> Decision:
             return keep(state, f"{tested} of the adoption test had valid windows")
     if test.is_decidable:
         return _judge(state, challenger, test)
-    reason = f"{len(test.pairs)} adoption pairs are too few for a decision, {LEAST_PAIRS} are needed"
+    reason = f"a decision needs {LEAST_PAIRS} adoption pairs and got {len(test.pairs)}"
     if state.settings.has_budget:
         reason += f"; {spent_budget_text(state, state.nearest_limit)}"
     return keep(state, reason)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ringtune.counts import counted
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, Trial
 from ringtune.tuner.space.config import Config
@@ -137,11 +138,12 @@ def least_configs(state: RunState) -> int:
 def ended_job_text(state: RunState) -> str:
     """Return the verdict of a run whose job ended first, or that was ended between two launches."""
     so_far, name = so_far_of(state), state.settings.limit_name
+    steps = counted(round(so_far.steps), "step")
     ended, means = ("the job ended", " to less than the job takes")
     if state.settings.fixed_windows:
         ended, means = ("the run was ended", "")
     return (
-        f"unfinished: {ended} in the {so_far.phase.value} phase of tuning, after {so_far.steps:.0f} steps, "
+        f"unfinished: {ended} in the {so_far.phase.value} phase of tuning, after {steps}, "
         f"{so_far.seconds:.3g} s. {best_text(so_far)} {needed_text(so_far)} "
         f"Set {name('steps')} or {name('seconds')}{means}, and the tuner decides in time"
     )
@@ -155,8 +157,9 @@ def ended_tuning_text(state: RunState, reason: str) -> str:
         reason: The reason, a sentence without a full stop.
     """
     so_far = so_far_of(state)
+    steps = counted(round(so_far.steps), "step")
     return (
-        f"unfinished: {reason}. This ended the {so_far.phase.value} phase of tuning after {so_far.steps:.0f} steps, "
+        f"unfinished: {reason}. This ended the {so_far.phase.value} phase of tuning after {steps}, "
         f"{so_far.seconds:.3g} s. {best_text(so_far)}"
     )
 
@@ -237,12 +240,12 @@ def best_text(so_far: SoFar) -> str:
     if others <= 0:
         return "Nothing but the default was measured yet."
     if so_far.best == so_far.baseline:
-        return f"The best so far is the default: none of {_counted(others, 'other config')} is expected to be faster."
+        return f"The best so far is the default: none of {counted(others, 'other config')} is expected to be faster."
     best, interval = f"Best so far: {readable_changes(so_far.baseline, so_far.best)}", so_far.interval
     windows = sum(s.valid for trial in so_far.trials if trial.config == so_far.best for s in trial.samples)
     if interval is None:
-        return f"{best}; {'one window' if windows == 1 else _counted(windows, 'window')}, not tested."
-    rests_on = _counted(so_far.pairs, "pair") if so_far.pairs > 1 else f"{_counted(windows, 'window')}, no paired test"
+        return f"{best}; {'one window' if windows == 1 else counted(windows, 'window')}, not tested."
+    rests_on = counted(so_far.pairs, "pair") if so_far.pairs > 1 else f"{counted(windows, 'window')}, no paired test"
     return (
         f"{best}; {100 * CI_LEVEL:g} % interval of its speed-up "
         f"{readable_percent(interval.low)} to {readable_percent(interval.high)}, by {rests_on}."
@@ -254,15 +257,13 @@ def needed_text(so_far: SoFar) -> str:
     estimate = needed(so_far)
     if estimate is None:
         return f"A verdict takes some {ROUGH_STEPS} steps, more where step times scatter."
-    more = _counted(estimate.pairs, "more pair")
+    more = counted(estimate.pairs, "more pair")
     if not estimate.can_be_shown:
         sought = readable_percent(so_far.sought_gain).removeprefix("+")
         has = f"the test has {so_far.most_pairs}"
         return f"A verdict on a gain of {sought} amid this noise would need about {more}; {has}."
     if estimate.samples:
-        more = f"{_counted(estimate.samples, 'more config')} and {more}"
-    return f"A verdict would have needed about {more}: {estimate.steps} steps or {estimate.seconds} s in all."
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+        more = f"{counted(estimate.samples, 'more config')} and {more}"
+    return (
+        f"A verdict would have needed about {more}: {counted(estimate.steps, 'step')} or {estimate.seconds} s in all."
+    )

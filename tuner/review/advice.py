@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from statistics import NormalDist, median
 
+from ringtune.counts import counted
 from ringtune.tuner.policy.settings import RunSettings
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, VoidReason
@@ -131,7 +132,8 @@ def _void(run: RunReview, analysis: Analysis) -> Iterator[str]:
     counts = Counter(sample.reason for sample in run.tried if sample.reason is not None)
     if run.source == RINGTUNE and counts.total() > MANY_VOID * len(run.tried):
         reason, count = counts.most_common(1)[0]
-        yield f"{count} of {len(run.tried)} windows were void ({reason}): {CAUSES[VoidReason(reason)]}"
+        share = f"{count} of {counted(len(run.tried), 'window')} {'was' if count == 1 else 'were'} void"
+        yield f"{share} ({reason}): {CAUSES[VoidReason(reason)]}"
 
 
 def _drift(run: RunReview, analysis: Analysis) -> Iterator[str]:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from ringtune.counts import counted
 from ringtune.tuner import readable_cost, readable_value
 
 from . import words
@@ -62,7 +63,7 @@ def _cost(named: Named) -> str:
 
 def _payback(named: Named) -> str:
     steps = named[1].payback_steps
-    return NO_ANSWER if not steps else f"{steps:,} steps"
+    return NO_ANSWER if not steps else counted(steps, "step")
 
 
 def _configs(named: Named) -> str:

@@ -10,6 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from ringtune.counts import counted
 from ringtune.tuner import readable_value
 from ringtune.tuner.policy.reporting import verdict_parts
 from ringtune.tuner.space.config import Config
@@ -47,9 +48,7 @@ def render_review(review: Review, console: Console) -> None:
     if len(runs) > 1:
         shown = runs[-SHOWN_RUNS:]
         older = len(runs) - len(shown) + review.runs_left_out
-        _say(
-            console, f"The newest {len(shown)} runs of this log{f'; {older} are older' if older else ''}", style="bold"
-        )
+        _say(console, f"The newest {len(shown)} runs of this log{f'; {older} older' if older else ''}", style="bold")
         _render_rows(comparison([(words.run_name(run), run, analyse(run)) for run in shown]), console)
     for sentence in words.left_out(review):
         _say(console, sentence, style="dim")
@@ -93,7 +92,8 @@ def _render_inference(run: RunReview, analysis: Analysis, console: Console) -> N
     console.print(_fitting_trial_table(run, analysis, console))
     left_out = max(len(analysis.trials) - SHOWN_TRIALS, 0)
     if left_out or run.windows_left_out:
-        _say(console, f"and {left_out} more trials; {run.windows_left_out} windows of this huge log were only counted")
+        windows = counted(run.windows_left_out, "window")
+        _say(console, f"and {counted(left_out, 'more trial')}; {windows} of this huge log only counted")
     console.print()
     if analysis.sensitivities:
         console.print(_sensitivity_table(analysis.sensitivities))
@@ -117,7 +117,7 @@ def _render_bad_lines(review: Review, console: Console) -> None:
         _say(console, f"line {bad.number}: not read: {bad.reason}")
     hidden = review.bad_line_count - min(len(review.bad_lines), SHOWN_BAD_LINES)
     if hidden > 0:
-        _say(console, f"and {hidden} more lines that were not read")
+        _say(console, f"and {counted(hidden, 'more line')} not read")
 
 
 def _config_table(names: Sequence[str], baseline: Config, chosen: Config) -> Table:

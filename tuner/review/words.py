@@ -4,6 +4,7 @@
 import math
 import time
 
+from ringtune.counts import counted
 from ringtune.tuner.space.readable import readable_cost
 
 from .analysis import Analysis, TrialReview
@@ -81,8 +82,7 @@ def without_runs(review: Review) -> str:
 def left_out(review: Review) -> list[str]:
     """Return a sentence with the number of runs that are not shown because they measured nothing."""
     count = len(review.runs) - len(review.telling_runs)
-    counted = "1 run of this log measured nothing and is" if count == 1 else f"{count} runs measured nothing and are"
-    return [f"{counted} left out"] if count else []
+    return [f"Left out: {counted(count, 'run')} of this log without a measurement"] if count else []
 
 
 def speed(run: RunReview, log_time: float | None) -> str:
@@ -98,7 +98,7 @@ def title(run: RunReview) -> str:
     """Return the title of a run: its id, model and layout."""
     model = f", model {run.model_name}" if run.model_name else ""
     hosts = len(run.ranks_per_host)
-    layout = f", {sum(run.ranks_per_host)} ranks on {hosts} host{'s' * (hosts != 1)}" if hosts else ""
+    layout = f", {counted(sum(run.ranks_per_host), 'rank')} on {counted(hosts, 'host')}" if hosts else ""
     return f"Run {run_name(run)}{model}{layout}"
 
 
@@ -106,9 +106,9 @@ def cost(run: RunReview) -> list[str]:
     """Return sentences on the cost of the run and its payback."""
     sentences = []
     if run.seconds:
-        sentences.append(f"Measured {run.steps:,} steps in {run.seconds:.0f} s")
+        sentences.append(f"Measured {counted(run.steps, 'step')} in {run.seconds:.0f} s")
     if run.cost_s is not None:
-        payback = f"; it pays back after {run.payback_steps:,} steps" if run.payback_steps else ""
+        payback = f"; it pays back after {counted(run.payback_steps, 'step')}" if run.payback_steps else ""
         sentences.append(f"Tuning cost {readable_cost(run.cost_s)}{payback}")
     return sentences
 
@@ -154,7 +154,7 @@ def drift(analysis: Analysis) -> str:
     moved = "" if analysis.drift.is_certain else ", which may be chance"
     windows, seconds = analysis.drift.windows, analysis.drift.seconds
     change = interval(analysis.drift.change)
-    text = f"Drift: the baseline's speed changed by {change} in {seconds:.0f} s, {windows} windows{moved}"
+    text = f"Drift: the baseline's speed changed by {change} in {seconds:.0f} s, {counted(windows, 'window')}{moved}"
     return f"{text}.{about_drift(analysis)}" if analysis.drift_removed else text
 
 

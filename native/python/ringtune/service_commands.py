@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtune.counts import counted
 from ringtune.errors import ConfigError, StoreError
 
 from .printable import printable
@@ -71,12 +72,12 @@ def _push_log(client: "ServiceClient", path: Path) -> bool:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}); give the path of a tuning log") from error
     if contents.bad_line_count:
-        _say(f"{path}: {contents.bad_line_count} lines are no records and were left out", is_fault=True)
+        _say(f"{path}: left out {counted(contents.bad_line_count, 'line')} without a record", is_fault=True)
     if not contents.runs:
         _say(f"{path}: there is no run in it", is_fault=True)
     first = first_runs(contents.runs)
     if later := len(contents.runs) - len(first):
-        _say(f"{path}: {later} later runs of these jobs are left out: a job is told by its first run")
+        _say(f"{path}: left out {counted(later, 'later run')} of these jobs: a job is told by its first run")
     is_whole = [_push_run(client, path, run) for run in first]
     return bool(is_whole) and all(is_whole)
 
@@ -97,8 +98,8 @@ def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
     records = [record for record in (log.run, *samples, log.adoption, log.result, log.end) if record is not None]
     stored = client.push_run([record_to_json(record) for record in records], job_uuid(log.run_id))
     _say(
-        f"{path}: run {log.run_id}: {stored.new} results are new, {stored.same} were there, "
-        f"{stored.quarantined} are kept and not used"
+        f"{path}: run {log.run_id}: {counted(stored.new, 'new result')}, {stored.same} there before, "
+        f"{stored.quarantined} kept and not used"
     )
     if stored.reason:
         _say(f"{path}: run {log.run_id}: {stored.reason}", is_fault=True)
@@ -279,6 +280,6 @@ def _print_table(config: Mapping[str, Any], notes: list[str]) -> None:
 
 def _ambiguous_text(offer: "Recommendation") -> str:
     named = ", ".join(
-        f"{item.model_fingerprint[:FINGERPRINT_DIGITS]} ({item.trials} trials)" for item in offer.candidates
+        f"{item.model_fingerprint[:FINGERPRINT_DIGITS]} ({counted(item.trials, 'trial')})" for item in offer.candidates
     )
     return f"several models go by this name; ask again with one of these as --model: {named}"

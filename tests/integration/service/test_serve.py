@@ -183,7 +183,7 @@ def test_an_export_is_taken_by_another_database(tmp_path: Path, command: Command
     again = command.run("export", folder=tmp_path / "other")
 
     assert (0, 0) == (out.returncode, taken.returncode), out.stderr + taken.stderr
-    assert "1 studies and 1 results taken, 0 of both were there already" in taken.stdout
+    assert "1 study and 1 result taken, 0 of both there before" in taken.stdout
     assert over_http == again.stdout == (tmp_path / "all.jsonl").read_text(encoding="utf-8")
 
 

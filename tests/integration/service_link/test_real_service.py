@@ -168,9 +168,9 @@ def test_a_log_that_is_pushed_after_its_job_adds_nothing(
     said = capsys.readouterr().out.splitlines()
     counts = [len(trial_ids(reported.records)), len(trial_ids(tuned_records()))]
     assert [0, 0, 0] == codes
-    assert f"0 results are new, {counts[0]} were there, 0 are kept and not used" in said[0]
-    assert f"{counts[1]} results are new, 0 were there, 0 are kept and not used" in said[1]
-    assert f"0 results are new, {counts[1]} were there, 0 are kept and not used" in said[2]
+    assert f"0 new results, {counts[0]} there before, 0 kept and not used" in said[0]
+    assert f"{counts[1]} new results, 0 there before, 0 kept and not used" in said[1]
+    assert f"0 new results, {counts[1]} there before, 0 kept and not used" in said[2]
 
 
 def write_log(path: Path, records: Any) -> None:

@@ -75,7 +75,7 @@ def test_a_window_that_was_told_already_is_not_doubled(service: Service) -> None
     assert {trial_id_of("run-1", window) for window in range(-1, 8)} == events
     assert 9 == first.new
     assert (0, 0) == (other_job.new, other_job.same)
-    assert "9 results were not stored" in str(other_job.reason)
+    assert "not stored: 9 results" in str(other_job.reason)
 
 
 def test_a_log_that_is_none_is_refused(service: Service) -> None:

@@ -55,5 +55,5 @@ def test_ids_and_reasons_of_others_are_printed_without_escape_sequences(
 
     said = capsys.readouterr()
     shown = "a\\x1b]0;title\\x07\\nforged"
-    assert f"tune.jsonl: run {shown}: 1 results are new, 0 were there, 0 are kept and not used\n" == said.out
+    assert f"tune.jsonl: run {shown}: 1 new result, 0 there before, 0 kept and not used\n" == said.out
     assert f"tune.jsonl: run {shown}: {shown}\n" == said.err

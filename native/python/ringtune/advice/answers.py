@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ringtune.counts import counted
 from ringtune.rest_models import Evidence, Recommendation, StudyKey
 from ringtune.tuner import Config
 
 from .neighbours import StudyPlace, not_measured
-from .rule import Judged, KeyAdvice, counted, evidence_of
+from .rule import Judged, KeyAdvice, evidence_of
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ringtune.counts import counted
 from ringtune.tuner import Config, SearchSpace, Value
 from ringtune.tuner.priors.cost_model import EngineCosts, JobShape, expected_step_s, explained
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout
@@ -102,9 +103,8 @@ def not_measured(asked: StudyPlace, found: StudyPlace) -> str:
 
 
 def _ranks(key: StudyPlace, *, with_hosts: bool) -> str:
-    ranks = f"{sum(key.layout)} rank{'' if sum(key.layout) == 1 else 's'}"
-    hosts = f"{len(key.layout)} host{'' if len(key.layout) == 1 else 's'}"
-    return f"{ranks} on {hosts}" if with_hosts else ranks
+    ranks = counted(sum(key.layout), "rank")
+    return f"{ranks} on {counted(len(key.layout), 'host')}" if with_hosts else ranks
 
 
 def adapted(config: Config, layout: Sequence[int], target: str) -> Config:

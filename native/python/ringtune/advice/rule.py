@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from ringtune.counts import counted
 from ringtune.rest_models import Evidence
 
 from .contest import MIN_REPORTERS
@@ -252,8 +253,3 @@ def _counted_reporters(row: Judged) -> str:
     if trusted == row.reporters:
         return f"{counted(count, 'job')}, which count one by one" if count > 1 else "1 job"
     return f"{counted(count, 'reporter')}, tokens and jobs that count one by one"
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun: `1 job`, `2 jobs`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence behind an answer in one line, for the command and for a job's log."""
 
+from ringtune.counts import counted
 from ringtune.rest_models import Evidence, Recommendation
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
 from .answers import is_default
 from .neighbours import ENGINE_TARGET
-from .rule import counted
 
 DAY_S = 86_400.0
 

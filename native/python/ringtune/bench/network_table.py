@@ -6,6 +6,8 @@ from itertools import groupby
 
 from rich.table import Table
 
+from ringtune.counts import counted
+
 from .host_links import HostLinks
 from .results import Summary
 from .table import comparison_text, subject_text
@@ -22,7 +24,8 @@ def make_network_table(summaries: Sequence[Summary], wire: HostLinks, rounds: in
         rounds: Number of rounds.
     """
     rate = f"{wire.rate_bits_per_s / 1e9:g} Gbit/s"
-    table = Table(title=f"float32 sum allreduce, {wire.ranks} ranks on {wire.hosts} hosts, {rate}, {rounds} rounds")
+    size = f"{counted(wire.ranks, 'rank')} on {counted(wire.hosts, 'host')}"
+    table = Table(title=f"float32 sum allreduce, {size}, {rate}, {counted(rounds, 'round')}")
     for heading in ("size", "way"):
         table.add_column(heading)
     for heading in ("ms", "p99 ms", "÷ best peer", "% of ring's wire", "% of hierarchical wire"):

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from ringtune.counts import counted
+
 from .results import PairedRatio, Summary
 
 _KIB = 1024
@@ -18,7 +20,7 @@ def make_tables(summaries: Sequence[Summary], ranks: int, rounds: int) -> list[T
         ranks: Number of ranks.
         rounds: Number of rounds.
     """
-    what = f"{ranks} ranks, {rounds} rounds"
+    what = f"{counted(ranks, 'rank')}, {counted(rounds, 'round')}"
     sizes = [summary for summary in summaries if not summary.workload]
     steps = [summary for summary in summaries if summary.workload]
     tables = []

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ringtune.counts import counted
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError, error_from_name
 from ringtune.rendezvous.address import Address, connect, listen
 from ringtune.rendezvous.channel import Channel, ChannelError, Deadline, Message
@@ -192,7 +193,7 @@ class _Host:
 
     def _describe_missing(self) -> str:
         missing = sorted(set(range(1, self._place.world_size)) - set(self._requests))
-        refused = f" ({len(self._refused)} connections were refused; the last: {self._refused[-1]})"
+        refused = f" ({counted(len(self._refused), 'connection')} refused; the last: {self._refused[-1]})"
         return (
             f"ranks {missing} of {self._place.world_size} did not come to rank 0 at {self._desk.address} within "
             f"{self._deadline.limit_s:.0f} s{refused if self._refused else ''}; check their logs, that they call "

@@ -3,6 +3,8 @@
 
 from typing import Any
 
+from ringtune.counts import counted
+
 from .comparison import FinishedComparison
 from .launching import Run
 from .script_facts import FOR_DDP, FOR_HOOK, FOR_OPTIMIZER
@@ -30,10 +32,10 @@ def text_report(comparison: FinishedComparison) -> str:
     request, verdict, facts = comparison.request, comparison.verdict, comparison.facts
     first = comparison.pairs[0][0]
     hosts = f", hosts {request.hosts}" if request.hosts else ""
-    runs = f"{len(comparison.pairs)} pairs of runs of {_steps_text(comparison)} steps"
+    runs = f"{counted(len(comparison.pairs), 'pair')} of runs of {_steps_text(comparison)} steps"
     backend = f" ({facts['backend']})" if facts.get("backend") else ""
     lines = [
-        f"{request.title}: {request.ranks} ranks{hosts}, {runs}",
+        f"{request.title}: {counted(request.ranks, 'rank')}{hosts}, {runs}",
         f"  DDP         {verdict.ddp_steps_per_s:.4g} steps/s{backend}",
         f"  ringtune    {verdict.ringtune_steps_per_s:.4g} steps/s",
         f"  ringtune / DDP  {verdict.ratio_text}",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from ringtune.counts import counted
 from ringtune.session import SESSION
 
 from .interrupts import HostsUpdatedInterrupt, describe, is_loss, is_timeout, reason_of
@@ -119,5 +120,6 @@ def _meet_again(state: State, membership: WorldMembership, reason: str, *, is_lo
             kept = "the last commit" if state.has_commit else "the beginning, for nothing was committed,"
         tuned = "; the tuner ends its run and begins one for this world" if world.settings.autotune else ""
         world.console.warning(
-            f"{world.size} ranks instead of {old.size} go on from {kept} after {took_s:.1f} s{tuned}: {reason}"
+            f"{counted(world.size, 'rank')} instead of {old.size}: training goes on from {kept} after {took_s:.1f} s"
+            f"{tuned}: {reason}"
         )

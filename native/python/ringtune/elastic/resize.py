@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ringtune.counts import counted
 from ringtune.session import SESSION
 
 
@@ -41,7 +42,7 @@ def keep_learning_rate(resize: Resize) -> None:
     world = SESSION.require()
     if world.rank == 0:
         world.console.warning(
-            f"the world has {resize.new_size} ranks instead of {resize.old_size}; with the same batch on each rank the "
-            f"global batch is {resize.factor:.3g} times as large, and the learning rate stays as it is unless a reset "
-            "callback sets it; state.register_resize_policy(...) chooses otherwise"
+            f"the world has {counted(resize.new_size, 'rank')} instead of {resize.old_size}; with the same batch on "
+            f"each rank the global batch is {resize.factor:.3g} times as large, and the learning rate stays as it is "
+            "unless a reset callback sets it; state.register_resize_policy(...) chooses otherwise"
         )

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 
 from ringtune.compare.keeping import ComparisonStore, KeptComparison
+from ringtune.counts import counted
 
 from .finding import DoctorSection
 
@@ -32,5 +33,6 @@ def _text(entry: KeptComparison) -> str:
     ratio = f"ringtune / DDP {entry.ratio:.2f} (90% interval {entry.low:.2f} to {entry.high:.2f})"
     rates = f"{entry.ringtune_steps_per_s:.4g} and {entry.ddp_steps_per_s:.4g} steps/s"
     days = max(time.time() - entry.unix_time_s, 0.0) / DAY_S
-    age = "today" if days < 1 else f"{days:.0f} days ago"
-    return f"{ratio}, {rates}, {entry.ranks} ranks{hosts}, {entry.pairs} pairs, {age}, ringtune {entry.version}"
+    age = "today" if days < 1 else f"{counted(int(days), 'day')} ago"
+    size = f"{counted(entry.ranks, 'rank')}{hosts}, {counted(entry.pairs, 'pair')}"
+    return f"{ratio}, {rates}, {size}, {age}, ringtune {entry.version}"

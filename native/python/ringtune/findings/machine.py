@@ -8,6 +8,7 @@ import shutil
 from importlib import metadata
 
 from ringtune import __version__
+from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
 from ringtune.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
@@ -53,7 +54,7 @@ def _load_problems(load: float, cores: int) -> tuple[FoundProblem, ...]:
     """
     if load <= cores:
         return ()
-    what = f"the machine is busy: {load:.1f} processes want to run, on {cores} core{'s' * (cores > 1)}"
+    what = f"the machine is busy: {load:.1f} processes want to run, on {counted(cores, 'core')}"
     remedy = "measure, compare and tune when it is quiet: steps scatter now, and small gains cannot be shown."
     return (FoundProblem(what, remedy),)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ringtune.algorithm_tables.store import TableStore
 from ringtune.cache_files import user_cache_folder
+from ringtune.counts import counted
 from ringtune.service_link.spool import SUFFIX
 from ringtune.service_link.spool_file import MAX_FILE_BYTES
 from ringtune.service_link.spool_format import payloads
@@ -41,7 +42,7 @@ def _folder(folder: Path) -> tuple[str, list[FoundProblem]]:
     """Return the cache folder with its size and state."""
     files = list(_regular_files(folder))
     there = next(place for place in (folder, *folder.parents) if place.exists())
-    size = f"{len(files)} file{'' if len(files) == 1 else 's'}, {bytes_text(sum(size for _, size in files))}"
+    size = f"{counted(len(files), 'file')}, {bytes_text(sum(size for _, size in files))}"
     text = f"{folder}: {size}" if folder.exists() else f"{folder}: not made yet"
     if not _can_be_written(there):
         remedy = "make it a folder of yours that can be written, or set XDG_CACHE_HOME to one."
@@ -78,15 +79,19 @@ def _studies(setting: str | None, folder: Path) -> tuple[tuple[str, str], list[F
         contents = StudyStore(path).contents()
         finished = sum(run.result is not None for run in contents.runs)
         unfinished = len(contents.runs) - finished
-        text = f"{path}: {finished} finished runs, {unfinished} unfinished, {bytes_text(path.stat().st_size)}"
+        text = (
+            f"{path}: {counted(finished, 'finished run')}, {unfinished} unfinished, {bytes_text(path.stat().st_size)}"
+        )
     except OSError as error:
         remedy = f"make it readable, remove it, or set {CACHE_NAME} to another file or to 0."
         reason = error.strerror or str(error)
         return (name, f"{path}: cannot be read ({reason})"), [FoundProblem(f"{path} cannot be read ({reason})", remedy)]
     if not contents.bad_line_count:
         return (name, text), []
-    what = f"{path} is damaged: {contents.bad_line_count} of its lines are left out"
-    return (name, f"{text}, {contents.bad_line_count} lines damaged"), [FoundProblem(what, "remove it to begin anew.")]
+    what = f"{path} is damaged: left out {counted(contents.bad_line_count, 'line')} of it"
+    return (name, f"{text}, {counted(contents.bad_line_count, 'line')} damaged"), [
+        FoundProblem(what, "remove it to begin anew.")
+    ]
 
 
 def _algorithm_tables(store: TableStore) -> list[tuple[str, str]]:
@@ -109,7 +114,10 @@ def _spool(folder: Path) -> tuple[str, str]:
     place = folder / "spool"
     if not files:
         return "spool", f"{place}: nothing waits to be delivered"
-    return "spool", f"{place}: {waiting} results of {files} jobs wait to be delivered, {bytes_text(size)}"
+    return (
+        "spool",
+        f"{place}: to be delivered: {counted(waiting, 'result')} of {counted(files, 'job')}, {bytes_text(size)}",
+    )
 
 
 def _start_of(path: Path) -> bytes:

@@ -3,6 +3,8 @@
 
 from collections.abc import Iterator
 
+from ringtune.counts import counted
+
 from .addresses import is_this_machine
 from .job_loop import Reach
 from .plan import LaunchPlan
@@ -16,7 +18,7 @@ def describe(plan: LaunchPlan, reach: Reach | None) -> Iterator[str]:
         plan: The job.
         reach: Remote shell for other hosts; None where none was named.
     """
-    yield f"{plan.world_size} ranks in {plan.directory}"
+    yield f"{counted(plan.world_size, 'rank')} in {plan.directory}"
     remote = []
     for share in plan.shares:
         ranks = f"rank {share.ranks[0]}" if len(share.ranks) == 1 else f"ranks {share.ranks[0]} to {share.ranks[-1]}"

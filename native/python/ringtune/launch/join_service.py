@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.address import LOOPBACK, Address
 from ringtune.rendezvous.interfaces import own_networks
@@ -172,7 +173,7 @@ class _Narrator:
         """See `Roster`."""
         self._roster.met(number, ranks)
         listed = "; ".join(f"{worker.rank}: {worker}" for worker in ranks)
-        self._say(f"meeting {number} of {len(ranks)} workers, by rank {listed}")
+        self._say(f"meeting {number} of {counted(len(ranks), 'worker')}, by rank {listed}")
 
     def ended(self, worker: Worker, text: str, *, is_done: bool) -> None:
         """See `Roster`."""

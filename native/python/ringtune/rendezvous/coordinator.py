@@ -8,6 +8,7 @@ cannot start, says something else than rank 0, or ends, stops the job: everybody
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ringtune.counts import counted
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
 
 from .acceptor import Acceptor, PendingConnection
@@ -281,7 +282,7 @@ class Coordinator:
     def _describe_missing(self) -> str:
         missing = missing_ranks(self._place.world_size, self._members)
         refused = (
-            f" ({self._acceptor.refused} connections were refused for a wrong job key)"
+            f" ({counted(self._acceptor.refused, 'connection')} refused for a wrong job key)"
             if self._acceptor.refused
             else ""
         )

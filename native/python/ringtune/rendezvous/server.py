@@ -6,8 +6,7 @@ noticed at once. It asks for a meeting at each `init()`. A roster decides when a
 workers get ranks. Rank 0 then listens and says where, and the server tells the others. The key of a meeting is made
 from the job key on both sides and never travels.
 
-A foreign event loop serves it: `fileno()`, `serve_ready()`, `next_look_s()`. Nothing that a worker does or omits
-raises an error there.
+A foreign event loop serves it: `fileno()`, `serve_ready()`, `next_look_s()`. No act of a worker raises an error there.
 """
 
 import math
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from ringtune.counts import counted
 from ringtune.errors import DismissedError, RendezvousError, RingtuneError
 from ringtune.printable import shown
 
@@ -347,8 +347,8 @@ class RendezvousServer:
     def _give_up(self, waiting: Sequence[Attendant]) -> None:
         """Tell all that wait that there will be no meeting, and who is missing."""
         missing = self._roster.describe_missing([one.worker for one in waiting])
-        refused = self._acceptor.refused
-        hint = f"; {refused} connections did not prove the job key" if refused else ""
+        refused = counted(self._acceptor.refused, "connection")
+        hint = f"; {refused} without proof of the job key" if self._acceptor.refused else ""
         text = (
             f"there were not enough workers within {self._patience.meeting_s:.0f} s: {missing}{hint}; start the "
             "missing ones, check that they reach the rendezvous server, or raise its time limit"

@@ -7,6 +7,7 @@ from pathlib import Path
 from ringtune.advice.answers import is_default
 from ringtune.advice.wording import evidence_text
 from ringtune.client import ExchangeLimits, Recommendation, ServiceClient, page_url
+from ringtune.counts import counted
 from ringtune.errors import StoreError
 from ringtune.tuner import Designer, SpaceError, TuningLog
 from ringtune.tuner.logs.records import RunRecord
@@ -94,7 +95,7 @@ class HttpLink:
             return
         page = self.study_page()
         seen = f"; this job's study: {page}" if page else ""
-        text = f"{tally.kept} results were reported to {self._report_client.url}"
+        text = f"reported {counted(tally.kept, 'result')} to {self._report_client.url}"
         if tally.quarantined or tally.refused:
             doubts = f"{tally.quarantined} are not used there and {tally.refused} were refused ({tally.reason})"
             self._notices.warning(f"{text}; {doubts}{seen}")

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from ringtune._engine import allreduce_algorithms
 from ringtune.bootstrap import environment
 from ringtune.console import write_line
+from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.roster import FixedRoster, RangeRoster, Roster
 from ringtune.rendezvous.server import Patience, RendezvousServer
@@ -136,7 +137,8 @@ class _Job:
         check_repeats_tasks(session)
         workers = _range(session, *self.numbers)
         if not is_silent and self.numbers == (None, None, None):
-            write_line(f"ringtune.spark: {workers.most} ranks, the application's parallelism; num_proc chooses another")
+            ranks = counted(workers.most, "rank")
+            write_line(f"ringtune.spark: {ranks}, the application's parallelism; num_proc chooses another")
         limit_s = time_limit_s("start_timeout", self.start_timeout, START_TIMEOUT_NAME, DEFAULT_START_TIMEOUT_S)
         patience_s = time_limit_s(
             "elastic_timeout", self.elastic_timeout, ELASTIC_TIMEOUT_NAME, DEFAULT_ELASTIC_TIMEOUT_S

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from ringtune._engine import allreduce_algorithms
 from ringtune.bootstrap import environment
 from ringtune.console import write_line
+from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.settings import Settings
 
@@ -115,7 +116,8 @@ def run_call(
     if ranks is None:
         ranks = default_ranks(session)
         if not is_silent:
-            write_line(f"ringtune.spark: runs {ranks} ranks, the application's parallelism; num_proc chooses another")
+            told = counted(ranks, "rank")
+            write_line(f"ringtune.spark: runs {told}, the application's parallelism; num_proc chooses another")
     wait_for_slots(session, ranks, limit_s)
     if not streams:
         return _results(_rows(session, call, ranks, limit_s), ranks)

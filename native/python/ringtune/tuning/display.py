@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from ringtune.counts import counted
 from ringtune.tuner import Phase, Progress, Result, readable_changes, readable_cost, verdict_parts
 
 from .live_line import LiveLine, find_screen
@@ -160,7 +161,7 @@ def result_text(result: Result, log_path: str | None, study_page: str | None = N
     changed = readable_changes(result.baseline, result.config)
     if result.adopted and changed:
         parts.append(f"Now in force: {changed}.")
-    payback = f", paid back after {result.payback_steps} steps" if result.payback_steps else ""
+    payback = f", paid back after {counted(result.payback_steps, 'step')}" if result.payback_steps else ""
     cost = readable_cost(result.cost_s)
     parts.append(f"Tuning took {result.seconds:.1f} s, in which the job trained on, and cost {cost}{payback}.")
     if log_path is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ringtune.cache_files import within
 from ringtune.console import Console
+from ringtune.counts import counted
 from ringtune.tuner import Config, EarlierStudy, Prior, SearchSpace, StudyStore, earlier_studies
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import Record
@@ -123,8 +124,8 @@ class Memory:
         if contents.bad_line_count:
             first = contents.bad_lines[0]
             self._warn_once(
-                f"{self.store.path} is damaged: {contents.bad_line_count} of its lines are left out, the first is line "
-                f"{first.number} ({first.reason}); remove the file to begin anew",
+                f"{self.store.path} is damaged: left out {counted(contents.bad_line_count, 'line')} of it, the first "
+                f"is line {first.number} ({first.reason}); remove the file to begin anew",
                 kind="damaged",
             )
         return contents.runs

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ringtune.counts import counted
 from ringtune.dashboards.web import wording
 from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import ListedStudy, MeanGain, ReporterStand
@@ -53,7 +54,7 @@ def test_a_study_s_finding_is_its_jobs_verdicts(study: ListedStudy, kind: str, h
 def test_a_mean_gain_says_its_interval_and_over_what(gain: MeanGain, short: str, told: str) -> None:
     """A study's line leaves out what its verdicts say; the list's sentence says how many jobs count as 0."""
     assert short == wording.short_mean_gain(gain).replace("\u00a0", " ")
-    over = f"Mean gain over {wording.counted(gain.jobs, 'verdict')}, the newest of each study: " if gain.jobs else ""
+    over = f"Mean gain over {counted(gain.jobs, 'verdict')}, the newest of each study: " if gain.jobs else ""
     assert f"{over}{told}" == wording.told_mean_gain(gain).replace("\u00a0", " ")
 
 

@@ -203,7 +203,7 @@ def test_a_missing_rank_is_named_to_all() -> None:
 
     assert all(isinstance(outcome, CollectiveTimeout) for outcome in outcomes.values()), outcomes
     assert "ranks [2] of 3 did not come" in str(outcomes[1])
-    assert "1 connections were refused; the last: it is not JSON" in str(outcomes[0])
+    assert "1 connection refused; the last: it is not JSON" in str(outcomes[0])
 
 
 def test_without_rank_0_a_rank_says_where_it_waited() -> None:

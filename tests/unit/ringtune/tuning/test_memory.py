@@ -67,5 +67,5 @@ def test_damaged_lines_are_left_out_with_one_note(store: StudyStore, capfd: pyte
     designer.update([measured_trial(0, default_config(), [20.0, 20.1])])
 
     (note,) = notes_of(capfd)
-    assert f"3 of its lines are left out, the first is line {number + 2}" in note
+    assert f"left out 3 lines of it, the first is line {number + 2}" in note
     assert space.contains(designer.suggest().config)

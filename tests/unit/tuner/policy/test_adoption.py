@@ -234,5 +234,5 @@ def test_without_a_single_whole_pair_the_baseline_is_kept() -> None:
     outcome = budgeted(range(windows_up_to_the_first_pair() - 1, 1000))
 
     assert not outcome.result.adopted
-    because = "keeping default: 0 adoption pairs are too few for a decision, 2 are needed; 90 of AUTOTUNE_MAX_STEPS="
+    because = "keeping default: a decision needs 2 adoption pairs and got 0; 90 of AUTOTUNE_MAX_STEPS="
     assert outcome.result.verdict.startswith(because)

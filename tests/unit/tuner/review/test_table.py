@@ -121,7 +121,7 @@ def test_runs_that_measured_nothing_are_left_out(tmp_path: Path) -> None:
 
     assert "keeping default" in text
     assert "crashed" not in text
-    assert "1 run of this log measured nothing and is left out" in text
+    assert "Left out: 1 run of this log without a measurement" in text
 
 
 def test_what_mattered_most_is_not_known_where_no_row_is(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_bad_lines_are_listed_by_number(tmp_path: Path) -> None:
     text = shown(path)
 
     assert "line 10: not read: not JSON" in text
-    assert "and 5 more lines that were not read" in text
+    assert "and 5 more lines not read" in text
 
 
 def test_a_file_of_something_else_is_called_so_once(tmp_path: Path) -> None:

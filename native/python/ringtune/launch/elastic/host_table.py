@@ -8,6 +8,7 @@ run there go on. A host that discovery removes is not blamed for the end of its 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ringtune.counts import counted
 from ringtune.launch.hosts import host_identity
 
 from .answers import Answer, FoundHost
@@ -143,7 +144,7 @@ class HostTable:
 
 
 def _described(row: HostRow, now_s: float) -> str:
-    text = f"{row.name} with {row.host.slots} slot{'' if row.host.slots == 1 else 's'}"
+    text = f"{row.name} with {counted(row.host.slots, 'slot')}"
     left_s = row.cooling_until_s - now_s
     times = "a failure" if row.failures == 1 else f"{row.failures} failures"
     return text if left_s <= 0 else f"{text} (no new worker for {left_s:.0f} s after {times})"

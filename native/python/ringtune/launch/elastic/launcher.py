@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.launch.job_loop import JobLoop, Reach
 from ringtune.launch.local_ranks import LocalRanks
@@ -62,13 +63,13 @@ def describe_elastic(job: ElasticLaunch) -> Iterator[str]:
     """Yield a line for each fact of an elastic job, for `--verbose`."""
     limits = job.limits
     most = "as many as there are slots" if limits.max_workers == NO_LIMIT else f"{limits.max_workers:g}"
-    yield f"at least {limits.min_workers} workers, {limits.first_workers} at first, at most {most}"
+    yield f"at least {counted(limits.min_workers, 'worker')}, {limits.first_workers} at first, at most {most}"
     yield f"their working directory is {job.plan.directory}"
     if isinstance(job.hosts, DiscoverySource):
         yield f"hosts are found by {job.hosts.origin} {job.hosts.source}"
         return
     for host in job.hosts:
-        yield f"{host.slots} workers on {host.name}, {'this machine' if host.is_here else 'another host'}"
+        yield f"{counted(host.slots, 'worker')} on {host.name}, {'this machine' if host.is_here else 'another host'}"
 
 
 class ElasticLauncher(JobLoop):
@@ -152,8 +153,8 @@ class ElasticLauncher(JobLoop):
         is_short = answer.is_whole and slots < self._limits.min_workers
         if is_short and not self._is_short:
             self._say(
-                f"ringtune run: the hosts have {slots} slots, fewer than --min-np {self._limits.min_workers}; waiting "
-                f"for more, up to {self._limits.elastic_s:g} s (--elastic-timeout)."
+                f"ringtune run: the hosts have {counted(slots, 'slot')}, fewer than --min-np "
+                f"{self._limits.min_workers}; waiting for more, up to {self._limits.elastic_s:g} s (--elastic-timeout)."
             )
         self._is_short = is_short
 
@@ -183,7 +184,7 @@ class ElasticLauncher(JobLoop):
         slots = {row.name: row.host.slots for row in self._table}
         now_s = time.monotonic()
         for member in leavers(slots, self._crew.running(), self._limits.max_workers):
-            self._dismiss(member, f"its host has {slots.get(member.host, 0)} slots now", now_s)
+            self._dismiss(member, f"its host has {counted(slots.get(member.host, 0), 'slot')} now", now_s)
         hosts = {host.name: host for host in self._table.available(now_s)}
         if not hosts or not self._may_grow():
             return
@@ -344,10 +345,8 @@ class ElasticLauncher(JobLoop):
         self._ending.note_meeting(members)
         shown = ", ".join(f"{m.rank} is worker {m.number} ({m.host})" for m in members[:SHOWN_RANKS])
         more = f" and {len(members) - SHOWN_RANKS} more" if len(members) > SHOWN_RANKS else ""
-        count = "1 worker meets" if len(members) == 1 else f"{len(members)} workers meet"
-        after = f" after {self._roster.resets} reset{'s' if self._roster.resets > 1 else ''}" * bool(
-            self._roster.resets
-        )
+        count = f"{counted(len(members), 'worker')} {'meets' if len(members) == 1 else 'meet'}"
+        after = f" after {counted(self._roster.resets, 'reset')}" if self._roster.resets else ""
         self._say(f"ringtune run: {count}{after}: rank {shown}{more}.")
 
     def _seconds_to_next(self, look_s: float) -> float:
@@ -371,7 +370,8 @@ class ElasticLauncher(JobLoop):
             self._explain_signal("the workers")
         elif self._ending.failure:
             self._say(
-                f"ringtune run: the job has failed: {self._ending.failure}. {self._crew.started} workers were started, "
-                f"{self._roster.resets} resets; hosts: {self._describe_hosts()}."
+                f"ringtune run: the job has failed: {self._ending.failure}. Started: "
+                f"{counted(self._crew.started, 'worker')}, {counted(self._roster.resets, 'reset')}; "
+                f"hosts: {self._describe_hosts()}."
             )
         self._explain_left_hosts()

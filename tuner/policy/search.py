@@ -106,12 +106,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
             state.spent = state.nearest_limit
             break
         is_due = since_baseline >= every and state.has_room(state.steps, settings.at_once)
-        advices: list[Advice] = []
-        for advice in _advised(state, guard, min(settings.at_once - is_due, limit - done)):
-            worthless = 0 if _is_worth_a_sample(state, advice) else worthless + 1
-            if worthless >= state.policy.patience:
-                break
-            advices.append(advice)
+        advices, worthless = _group(state, guard, min(settings.at_once - is_due, limit - done), worthless)
         _try(state, advices, guard.name, is_due=is_due)
         since_baseline = len(advices) if len(advices) < settings.at_once else since_baseline + len(advices)
         done += len(advices)
@@ -134,6 +129,27 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
         return True
     noise_variance = state.noise.window_variance(state.search_steps(advice.posterior.suggestion_std))
     return advice.posterior.value_of_sample(noise_variance) >= state.policy.least_value
+
+
+def _group(state: RunState, guard: GuardedDesigner, count: int, worthless: int) -> tuple[list[Advice], int]:
+    """Return advice on the next configs, fewer than `count` where the policy's patience ends.
+
+    Args:
+        state: The run.
+        guard: The designer.
+        count: Number of configs to measure at the same time.
+        worthless: Number of suggestions in a row, before these, that were not worth a sample.
+
+    Returns:
+        The advice, and the number of suggestions in a row that were not worth a sample.
+    """
+    advices: list[Advice] = []
+    for advice in _advised(state, guard, count):
+        worthless = 0 if _is_worth_a_sample(state, advice) else worthless + 1
+        if worthless >= state.policy.patience:
+            break
+        advices.append(advice)
+    return advices, worthless
 
 
 def _advised(state: RunState, guard: GuardedDesigner, count: int) -> Iterator[Advice]:

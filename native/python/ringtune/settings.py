@@ -20,6 +20,7 @@ from .kubernetes_links import service_links
 from .near_names import nearest_slip
 from .variables import (
     BOOTSTRAP_NAMES,
+    LAUNCH_NAMES,
     PLUGIN_NAMES,
     SERVICE_PREFIX,
     SLIPS_TOLD_NAME,
@@ -232,7 +233,7 @@ def find_slips(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
 
 def slips_by_name(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> dict[str, str]:
     """Return the sentences of `find_slips` by the names of the misspelt variables; see there."""
-    known = [*job_variables(algorithms), *BOOTSTRAP_NAMES, *PLUGIN_NAMES]
+    known = [*job_variables(algorithms), *BOOTSTRAP_NAMES, *PLUGIN_NAMES, *LAUNCH_NAMES]
     notes = {}
     for name in sorted(environ.keys() - service_links(environ) - {*known}):
         if meant := _meant(name, known):

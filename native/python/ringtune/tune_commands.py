@@ -34,6 +34,9 @@ MaxSamples = Annotated[int | None, typer.Option(help="Most configs; default: 20,
 MaxSteps = Annotated[int | None, typer.Option(help="Budget, in steps of all launches.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Budget, in seconds.")]
 Pairs = Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in the adoption test.")]
+Parallel = Annotated[
+    int, typer.Option(metavar="N", help="Launches at once in the search; for a command with a part of the machine.")
+]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 TrialTimeoutS = Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")]
 Designer = Annotated[
@@ -69,6 +72,7 @@ def tune(
     max_steps: MaxSteps = None,
     max_seconds: MaxSeconds = None,
     pairs: Pairs = 6,
+    parallel: Parallel = 1,
     seed: Seed = 0,
     trial_timeout_s: TrialTimeoutS = 600.0,
     designer: Designer = None,
@@ -100,6 +104,7 @@ def tune(
         max_steps=max_steps,
         max_seconds=max_seconds,
         pairs=pairs,
+        parallel=parallel,
         seed=seed,
         trial_timeout_s=trial_timeout_s,
         designer=designer or DEFAULT_DESIGNER,

@@ -42,6 +42,8 @@ BOOTSTRAP_NAMES = (
 """Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""
 PLUGIN_NAMES = ("RINGTUNE_NCCL_TABLE",)
 """Read by NCCL's tuner plugin, in C."""
+LAUNCH_NAMES = ("RINGTUNE_LAUNCH_SLOT",)
+"""Set by `ringtune tune`, and read by the user's command alone."""
 SERVICE_PREFIX = "RINGTUNE_SERVICE_"
 """Prefix of variables that set `ringtune serve`; no job reads them."""
 

@@ -22,6 +22,8 @@ from .scores import Score
 from .stop_request import StopRequest
 
 KEEPER_PROGRAM = str(Path(keeper.__file__).resolve())
+SLOT_VARIABLE = "RINGTUNE_LAUNCH_SLOT"
+"""Set for each launch: its place among those at the same time, from 0, to choose a port or a GPU by."""
 TAIL_LINES = 20
 """Last lines of the output that are kept for people."""
 MAX_LINE_BYTES = 1 << 16
@@ -150,7 +152,7 @@ class _Output:
 
 
 class CommandLauncher:
-    """Launches one command again and again, one launch at a time."""
+    """Launches one command again and again, from one thread or several."""
 
     def __init__(
         self,
@@ -167,7 +169,7 @@ class CommandLauncher:
             command: Program and arguments.
             environ: Environment of every launch.
             score: Rule by which a launch is scored.
-            stop: Ends a launch that is running.
+            stop: Ends all launches that are running.
             pattern: Finds the results in the output.
         """
         self.command = tuple(command)
@@ -262,6 +264,22 @@ def failure_text(command: Sequence[str], launched: Launched) -> str:
         reason += "; let it print lines such as 'ringtune: step_ms=12.3', or use --score-regex or --score wall"
     said = "\n".join(["Its last lines:", *launched.tail]) if launched.tail else "It printed nothing."
     return f"without anything being set, {shlex.join(command)} {reason}. {said}"
+
+
+def neighbours_text(command: Sequence[str], launched: Launched, failed: int, at_once: int) -> str:
+    """Return the reason why a command that works alone cannot run beside itself, and what to do.
+
+    Args:
+        command: Program and arguments.
+        launched: The first launch that failed.
+        failed: Number of failed launches.
+        at_once: Number of launches at the same time.
+    """
+    return (
+        f"--parallel {at_once} is not possible: alone {shlex.join(command)} works, and {failed} of {at_once} launches "
+        f"at once gave: {launched.failure_with_words}. Launches may meet in a port, a file or a GPU: let the command "
+        f"choose its own by {SLOT_VARIABLE} (0 to {at_once - 1}), or use --parallel 1"
+    )
 
 
 def _whole(ending: LaunchEnding, seconds: float, limits: LaunchLimits) -> tuple[LaunchEnding, tuple[float, ...]]:

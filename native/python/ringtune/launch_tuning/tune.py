@@ -36,6 +36,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.logs.file import advice_on
 from ringtune.tuning.failing_configs import FailureAwareDesigner, failed_configs
+from ringtune.usable_cores import usable_cores
 
 from .atomic_file import check_folder, replace_file
 from .engines import Engine, WinnerFile, engine_names, find_engine
@@ -63,6 +64,8 @@ EXIT_DONE = 0
 EXIT_ALL_FAILED = 1
 SIGNAL_BASE = 128
 MAX_TIMEOUT_S = 86_400.0
+MAX_PARALLEL = 256
+"""Most launches at the same time: each has a thread and three file descriptors here, wherever it computes."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class TuneRequest:
             duration is the score, is one step.
         max_seconds: Most seconds of all launches; None sets no limit. A launch that has begun is not ended for it.
         pairs: Most pairs of the adoption test; each launches twice.
+        parallel: Launches at the same time; the pairs of the adoption test are launched one by one.
         seed: Seed of every random choice.
         trial_timeout_s: Limit of one launch, seconds.
         designer: One of `designer_names`.
@@ -102,6 +106,7 @@ class TuneRequest:
     max_steps: int | None = None
     max_seconds: float | None = None
     pairs: int = 6
+    parallel: int = 1
     seed: int = 0
     trial_timeout_s: float = 600.0
     designer: str = DEFAULT_DESIGNER
@@ -121,6 +126,7 @@ class TuneRequest:
             ("--max-steps", self.max_steps, 1, MAX_STEPS),
             ("--max-seconds", self.max_seconds, 1, int(MAX_SECONDS)),
             ("--pairs", self.pairs, 2, 1000),
+            ("--parallel", self.parallel, 1, MAX_PARALLEL),
         )
         for option, value, least, most in limits:
             if value is not None and not least <= value <= most:
@@ -160,6 +166,8 @@ def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console)
     check_folder(request.output.absolute())
     for name, variable in engine.set_by_user(environ).items():
         write_line(f"{PREFIX} {variable} is set in the environment: {name} is left alone")
+    if request.parallel > (cores := usable_cores()):
+        write_line(f"{PREFIX} warning: {_few_cores_text(request.parallel, cores)}")
     with stop_on_signals() as stop, turn_on_host(environ, stop) as has_turn:
         if not has_turn:
             return SIGNAL_BASE + stop.signal_number
@@ -229,7 +237,7 @@ class _CommandTuning:
 
     def _note(self, event: LaunchEvent) -> None:
         self.display.launched(event)
-        if event.config == self.engine.baseline() and not event.launched.failure:
+        if event.config == self.engine.baseline() and not event.launched.failure and event.at_once == 1:
             self.baseline_ms.append(median_of(event.launched.step_ms))
 
 
@@ -308,6 +316,13 @@ def _with_engine(request: TuneRequest) -> tuple[TuneRequest, Engine]:
     return request, command_engine(request.target, knobs, request.command)
 
 
+def _few_cores_text(parallel: int, cores: int) -> str:
+    return (
+        f"--parallel {parallel} is more than the {cores} processors that this process may use; unless the launches "
+        "compute elsewhere, they disturb each other"
+    )
+
+
 def _score_of(request: TuneRequest) -> Score:
     if request.score_wall:
         return WallScore()
@@ -321,6 +336,7 @@ def launch_settings(request: TuneRequest) -> RunSettings:
         max_steps=request.max_steps,
         max_seconds=request.max_seconds,
         fixed_windows=True,
+        at_once=request.parallel,
         warmup_steps=0,  # every launch warms up by itself
         seed=request.seed,
         adoption_pairs=request.pairs,

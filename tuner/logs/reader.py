@@ -119,7 +119,7 @@ def find_unfinished(
     """
     samples: list[SampleRecord] = []
     question = (json.loads(json.dumps(dict(key))), json.loads(json.dumps(space)), seed)
-    for log in reversed(_runs_of_file(path)):
+    for log in reversed(runs_of_file(path)):
         if log.result is not None or log.run is None:
             break
         if (log.run.key, log.run.search_space, log.run.seed) != question:
@@ -128,7 +128,7 @@ def find_unfinished(
     return _trials(samples)
 
 
-def _runs_of_file(path: str | os.PathLike[str] | None) -> tuple[RunLog, ...]:
+def runs_of_file(path: str | os.PathLike[str] | None) -> tuple[RunLog, ...]:
     """Return the runs of a log; none if the file cannot be read."""
     if path is None or not pathlib.Path(path).is_file():
         return ()

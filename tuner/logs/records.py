@@ -31,7 +31,8 @@ class RecordError(ValueError):
 class RunRecord:
     """First record of a run: everything needed to resume or judge it, and its labels.
 
-    Fields with a default are omitted if they are null, and missing in older logs.
+    Fields with a default are omitted if they are null, and missing in older logs. `continues` has the ids of the runs
+    whose samples this run has taken over, the oldest first; it is null where runs of a log are joined by their order.
     """
 
     t_s: float
@@ -54,6 +55,7 @@ class RunRecord:
     machines: list[Json] | None = None
     begins_with: list[str] | None = None
     memory_limit_bytes: int | None = None
+    continues: list[str] | None = None
 
 
 @dataclass(frozen=True)

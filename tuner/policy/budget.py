@@ -31,10 +31,10 @@ def steps_left_by_limit(settings: RunSettings, pace: Pace, elapsed_s: float, bas
     """
     left, planned = {"steps": math.inf, "seconds": math.inf}, settings.policy.planned_share
     if settings.max_steps is not None:
-        limit = planned * settings.max_steps if pace.is_numbered else settings.max_steps
+        limit = (planned * settings.max_steps if pace.is_numbered else settings.max_steps) - settings.earlier.steps
         left["steps"] = (limit - pace.job_steps) / pace.job_steps_per_step
     if settings.max_seconds is not None and pace.seconds_per_step is not None:
-        left_s = planned * settings.max_seconds - elapsed_s
+        left_s = planned * settings.max_seconds - settings.earlier.seconds - elapsed_s
         least = (settings.least_steps - pace.job_steps) / pace.job_steps_per_step
         left["seconds"] = max(left_s / max(pace.seconds_per_step, baseline_s), least)
     return left

@@ -143,7 +143,7 @@ class TuningRun:
             incumbent=self._baseline,
             reference=reference,
             meter=Meter(self._target, journal.sample, self._clock, settings.policy),
-            book=TrialBook(self._baseline, settings.prior_trials[: settings.max_samples]),
+            book=TrialBook(self._baseline, settings.prior_trials[: settings.max_samples], settings.earlier.samples),
             journal=journal,
             account=ExplorationAccount(journal.now_s) if self._account is None else self._account,
             steps=settings.policy.least_window_steps,

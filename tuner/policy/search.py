@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 
-from ringtune.tuner.sample import Phase, Sample, Trial, reason_of
+from ringtune.tuner.sample import Phase, Sample, reason_of
 from ringtune.tuner.space.config import Config
 
 from .believing import believed

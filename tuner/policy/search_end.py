@@ -29,7 +29,7 @@ def why_ended(state: RunState, worthless: int) -> str:
 def _budget_used(state: RunState, unit: str) -> str:
     """Return the reason of a search without room for another sample; the unit is `steps` or `seconds`."""
     settings = state.settings
-    used = state.meter.pace.job_steps if unit == "steps" else state.journal.elapsed_s
+    used = state.steps_used if unit == "steps" else state.seconds_used
     limit = settings.max_steps if unit == "steps" else settings.max_seconds
     text = "" if limit is None else f"{used:.3g} of {settings.limit_name(unit)}={limit:g} were used, and "
     if state.is_exploration_overdrawn:

@@ -14,17 +14,25 @@ BASELINE_ID = 0
 class TrialBook:
     """Trial registry: assigns trial numbers to configs and collects their samples."""
 
-    def __init__(self, baseline: Config, prior: Sequence[Trial] = ()) -> None:
-        """Begin with the baseline and, from number 1, the other trials of an unfinished run."""
+    def __init__(self, baseline: Config, prior: Sequence[Trial] = (), earlier: Sequence[Sample] = ()) -> None:
+        """Begin with earlier measurements.
+
+        Args:
+            baseline: The baseline, trial 0.
+            prior: Trials of an unfinished run, numbered from 1; those of the baseline are left out.
+            earlier: Samples of earlier runs in the order of measurement, levelled with this run's.
+        """
         self._baseline = baseline
         self._ids: dict[Config, int] = {baseline: BASELINE_ID}
         self._samples: dict[Config, list[Sample]] = {baseline: []}
-        self._measured: list[Sample] = []  # of this run, in the order of measurement
+        self._measured: list[Sample] = []  # in the order of measurement, without those of prior trials
         self._levelled: tuple[Trial, ...] | None = None
         for trial in prior:
             if trial.config != baseline:
                 self.id_of(trial.config)
                 self._samples[trial.config] += trial.samples
+        for sample in earlier:
+            self.add(replace(sample, trial_id=self.id_of(sample.config)))
 
     def id_of(self, config: Config) -> int:
         """Return the config's trial number; assign one to a new config."""
@@ -43,7 +51,7 @@ class TrialBook:
     def levelled(self) -> tuple[Trial, ...]:
         """Return all trials in step times of the machine as it is now; as measured if it has not drifted.
 
-        Samples of an unfinished run stay as they are.
+        Samples of prior trials stay as they are.
         """
         if self._levelled is not None:
             return self._levelled

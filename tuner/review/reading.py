@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import Iterator
 
+from ringtune.tuner.logs.earlier import joined
 from ringtune.tuner.logs.file import reading
 from ringtune.tuner.logs.reader import bounded_lines
 
@@ -42,5 +43,5 @@ def review_log(path: str | os.PathLike[str]) -> Review:
 
 def _ours(path: str | os.PathLike[str], lines: Iterator[Line], bad: BadLines) -> Review:
     kept = keep_runs(lines, bad)
-    runs = tuple(review_run(run, kept.windows_left_out[run.run_id]) for run in kept.runs.values())
+    runs = tuple(review_run(joined(run, kept.runs), kept.windows_left_out[run.run_id]) for run in kept.runs.values())
     return Review(os.fspath(path), runs, tuple(bad.first), bad.count, kept.runs_left_out)

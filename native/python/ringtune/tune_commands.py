@@ -22,7 +22,10 @@ Knobs = Annotated[
 Output = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for the winner's files; default: ringtune-ENGINE.")
 ]
-Log = Annotated[Path | None, typer.Option(metavar="FILE", help="Tuning log; an unfinished run is resumed.")]
+Log = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Tuning log. A run in it goes on: unfinished, or with less budget.")
+]
+Anew = Annotated[bool, typer.Option("--anew", help="Go on from no run of the log.")]
 Score = Annotated[str, typer.Option(help="output: printed numbers are the score; wall: the duration is.")]
 ScoreRegex = Annotated[
     str | None, typer.Option(metavar="REGEX", help="Has one group; default: 'ringtune: step_ms=12.3'.")
@@ -65,6 +68,7 @@ def tune(
     knobs: Knobs = None,
     output: Output = None,
     log: Log = None,
+    anew: Anew = False,
     score: Score = "output",
     score_regex: ScoreRegex = None,
     higher_is_better: HigherIsBetter = False,
@@ -97,6 +101,7 @@ def tune(
         command=tuple(command),
         output=output or Path(f"ringtune-{target}"),
         log=log,
+        anew=anew,
         score_regex=score_regex,
         score_wall=score == "wall",
         higher_is_better=higher_is_better,

@@ -5,7 +5,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,24 +21,24 @@ from ringtune.tuner import (
     DEFAULT_DESIGNER,
     MAX_SECONDS,
     MAX_STEPS,
-    Config,
     Designer,
     Result,
     RunSettings,
     SearchSpace,
     TuningRun,
     designer_names,
-    find_unfinished,
     make_designer,
     open_log,
     sample_limit,
 )
+from ringtune.tuner.logs.earlier import LIMITS, find_earlier, joined
 from ringtune.tuner.logs.file import advice_on
-from ringtune.tuning.failing_configs import FailureAwareDesigner, failed_configs
+from ringtune.tuner.logs.reader import RunLog
 from ringtune.usable_cores import usable_cores
 
 from .atomic_file import check_folder, replace_file
 from .engines import Engine, WinnerFile, engine_names, find_engine
+from .going_on import chosen_start
 from .knob_report import KnobSetting, RunRecorder, knob_rows
 from .launch_target import LaunchEvent, LaunchTarget
 from .launching import CommandLauncher
@@ -76,7 +75,8 @@ class TuneRequest:
         target: Name of an engine, as in `engine_names`, or command, deepspeed or megatron.
         command: Program and arguments.
         output: Folder for the winner's files.
-        log: The tuning log, JSON Lines; an unfinished run in it is resumed. None keeps none.
+        log: The tuning log, JSON Lines. An unfinished run in it is resumed, and a finished one gone on from if the
+            budget is larger now. None keeps none.
         score_regex: Finds a score in the command's output, by its one group; None is `STEP_LINE`.
         score_wall: True takes the duration of the whole launch as the score.
         higher_is_better: True where a higher score of the regex is better.
@@ -93,6 +93,7 @@ class TuneRequest:
         result_tolerance: Relative difference up to which a result that the command prints is that of the baseline.
         result_regex: Finds the results in the output, by its one group; None for the lines of `step_report`.
         knobs: The knob file of the target command; None takes the one in the package for deepspeed and megatron.
+        anew: True goes on from no run of the log.
     """
 
     target: str
@@ -114,6 +115,7 @@ class TuneRequest:
     result_tolerance: float = DEFAULT_TOLERANCE
     result_regex: str | None = None
     knobs: Path | None = None
+    anew: bool = False
 
     def check(self) -> None:
         """Raise `ConfigError` for numbers out of range and for options that contradict each other."""
@@ -193,7 +195,7 @@ class _CommandTuning:
         self._settings = _run_settings(request, engine, space, score)
         pattern = ResultPattern.of(request.result_regex)
         launcher = CommandLauncher(request.command, environ, score, stop, pattern=pattern)
-        given_up = _given_up(request, self._settings.key, space)
+        earlier = self._settings.earlier
         self.target = LaunchTarget(
             engine,
             space,
@@ -201,13 +203,10 @@ class _CommandTuning:
             self.folder,
             request.trial_timeout_s,
             on_launch=self._note,
-            given_up=given_up,
+            given_up=earlier.failed,
             result_tolerance=request.result_tolerance,
         )
-        self._designer = launch_designer(request, space, given_up)
-        if self._settings.prior_trials or given_up:
-            done = len(self._settings.prior_trials)
-            write_line(f"{PREFIX} resuming: {done} configs were measured before, {len(given_up)} failed")
+        self._designer = launch_designer(request, space)
 
     def tune(self) -> Result:
         try:
@@ -229,8 +228,13 @@ class _CommandTuning:
 
     @property
     def has_nothing_but_failures(self) -> bool:
-        """True if every config that was tried has failed, in an unfinished run before as well."""
-        return self.target.have_all_failed and not self._settings.prior_trials
+        """True if every config that was tried has failed, in earlier runs that this one goes on from as well."""
+        return self.target.have_all_failed and not self._settings.earlier.measured
+
+    @property
+    def records(self) -> RunLog:
+        """Records of the run, and of those that it goes on from."""
+        return joined(self.recorder.run, {log.run_id: log for log in self._settings.earlier.logs})
 
     def _failures_text(self) -> str:
         return self.target.failures_text()
@@ -279,7 +283,7 @@ def _knob_rows(run: _CommandTuning) -> list[tuple[str, str]]:
     """Return the report on the knobs; a table of its own, so that no fault in it costs the result's."""
     from ringtune.tuner.review import review_run  # noqa: PLC0415  (numpy is slow to import)
 
-    return knob_rows(review_run(run.recorder.run), run.knobs)
+    return knob_rows(review_run(run.records), run.knobs)
 
 
 def _interrupted_text(run: _CommandTuning, result: Result) -> str:
@@ -344,26 +348,18 @@ def launch_settings(request: TuneRequest) -> RunSettings:
     )
 
 
-def launch_designer(request: TuneRequest, space: SearchSpace, failed: AbstractSet[Config] = frozenset()) -> Designer:
-    """Return the designer of a run of launches.
-
-    Args:
-        request: The request.
-        space: The legal configs.
-        failed: Configs that failed in a run that is resumed.
-    """
-    designer = make_designer(request.designer, space, request.seed, are_trials_cheap=True)
-    return FailureAwareDesigner(designer, failed)
+def launch_designer(request: TuneRequest, space: SearchSpace) -> Designer:
+    """Return the designer of a run of launches in a space."""
+    return make_designer(request.designer, space, request.seed, are_trials_cheap=True)
 
 
 def _run_settings(request: TuneRequest, engine: Engine, space: SearchSpace, score: Score) -> RunSettings:
-    key = _study_key(request, engine, score)
-    return replace(
-        launch_settings(request),
-        key=key,
-        versions={"ringtune": __version__},
-        prior_trials=find_unfinished(request.log, key, space.to_json(), request.seed),
-    )
+    key, settings = _study_key(request, engine, score), launch_settings(request)
+    found = find_earlier(request.log, key, space.to_json(), request.seed)
+    earlier, line = chosen_start(found, {name: getattr(settings, name) for name in LIMITS}, is_anew=request.anew)
+    if line:
+        write_line(f"{PREFIX} {line}")
+    return replace(settings, key=key, versions={"ringtune": __version__}, goes_on_from=earlier)
 
 
 def _study_key(request: TuneRequest, engine: Engine, score: Score) -> dict[str, Any]:
@@ -382,10 +378,3 @@ def _study_key(request: TuneRequest, engine: Engine, score: Score) -> dict[str, 
 def _machine(engine: Engine) -> dict[str, Any]:
     """Return this machine's facts; its GPUs are among them where the engine moves what is on GPUs."""
     return machine_facts(find_gpus(), installed_nccl()) if engine.is_for_gpus else machine_facts()
-
-
-def _given_up(request: TuneRequest, key: Mapping[str, Any], space: SearchSpace) -> frozenset[Config]:
-    """Return the configs that failed in the unfinished run that is resumed."""
-    if request.log is None or not request.log.is_file():
-        return frozenset()
-    return failed_configs(request.log, key, space.to_json(), request.seed)

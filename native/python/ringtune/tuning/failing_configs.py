@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configs that fail or do not fit into memory: told to the designer, and found again in earlier runs."""
 
-import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from ringtune.tuner import Config, Phase, Sample, SearchSpace, StepTimes, Trial, VoidReason, read_log
+from ringtune.tuner import Config, Phase, Sample, SearchSpace, StepTimes, Trial, VoidReason
 from ringtune.tuner.designers import Designer, DesignerWrapper, Suggestion
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.priors.warm_start import has_key
@@ -23,7 +21,7 @@ class FailureAwareDesigner(DesignerWrapper):
     """Tells a designer of configs that failed outside of this run's trials, as failed trials."""
 
     def __init__(self, designer: Designer, failed: AbstractSet[Config] = frozenset()) -> None:
-        """Wrap `designer`; `failed` are configs that failed in a run that is resumed."""
+        """Wrap `designer`; `failed` are configs that failed in earlier runs."""
         super().__init__(designer)
         self._failed = sorted(failed, key=str)
 
@@ -90,37 +88,6 @@ def _over_limit(log: RunLog, limit_bytes: int) -> Iterator[Config]:
     for sample in log.samples:
         if sample.reason == VoidReason.MEMORY_LIMIT.value:
             yield Config(sample.config)
-
-
-def failed_configs(
-    path: str | os.PathLike[str], key: Mapping[str, Any], space: Mapping[str, Any], seed: int
-) -> frozenset[Config]:
-    """Return the configs that failed in the last runs of a log, if these asked the same and are unfinished.
-
-    Args:
-        path: The log; a file that does not exist has no run.
-        key: The study's key, as in `RunSettings`.
-        space: `SearchSpace.to_json()`.
-        seed: The seed of the run.
-    """
-    question = (json.loads(json.dumps(dict(key))), json.loads(json.dumps(dict(space))), seed)
-    samples = [sample for log in _unfinished(path, question) for sample in log.samples if sample.phase == Phase.SEARCH]
-    measured = {Config(sample.config) for sample in samples if sample.valid}
-    return frozenset(Config(sample.config) for sample in samples) - measured
-
-
-def _unfinished(path: str | os.PathLike[str], question: tuple[object, object, int]) -> Iterator[RunLog]:
-    """Yield the last runs, as far back as they are unfinished and ask the question (key, space, seed)."""
-    try:
-        runs = read_log(path).runs
-    except OSError:
-        return
-    for log in reversed(runs):
-        if log.result is not None or log.run is None:
-            return
-        if (log.run.key, log.run.search_space, log.run.seed) != question:
-            return
-        yield log
 
 
 def _failed_trial(trial_id: int, config: Config) -> Trial:

@@ -13,7 +13,6 @@ from ringtune.launch_tuning.engines import find_engine
 from ringtune.tuner import (
     Config,
     Phase,
-    RunSettings,
     Sample,
     StepTimes,
     Trial,
@@ -25,7 +24,7 @@ from ringtune.tuner import (
 from ringtune.tuner.designers import DesignerWrapper
 from ringtune.tuner.logs.records import RunRecord, sample_record
 from ringtune.tuner.testing import measured_trial
-from ringtune.tuning.failing_configs import FailureAwareDesigner, FittingDesigner, configs_over_limit, failed_configs
+from ringtune.tuning.failing_configs import FailureAwareDesigner, FittingDesigner, configs_over_limit
 
 ENGINE = find_engine("horovod")
 SPACE = ENGINE.space({})
@@ -58,39 +57,6 @@ def test_what_failed_before_a_kill_is_told_too() -> None:
 
     assert trials == told[:2]
     assert [(BROKEN, True)] == [(trial.config, trial.has_failed) for trial in told[2:]]
-
-
-def write_run(path: Path, samples: list[Sample], seed: int = 0) -> None:
-    """Append an unfinished run."""
-    settings = RunSettings(key=KEY, seed=seed)
-    log = open_log(path)
-    run = RunRecord(
-        0.0, settings.run_id, 1, 0.0, None, KEY, {}, {}, SPACE.to_json(), {}, ENGINE.baseline().to_json(), seed, {}
-    )
-    log.write(run)
-    for number, sample in enumerate(samples):
-        log.write(sample_record(sample, t_s=1.0, run_id=settings.run_id, window=number))
-    log.close()
-
-
-def test_failed_configs_are_found_in_an_unfinished_run(tmp_path: Path) -> None:
-    """Those that also succeeded are not among them, nor those of other questions."""
-    path = tmp_path / "log"
-    good = measured_trial(1, FAST, [10.0]).samples[0]
-    write_run(path, [void_sample(BROKEN), void_sample(FAST, 1), good])
-
-    assert {BROKEN} == failed_configs(path, KEY, SPACE.to_json(), 0)
-    assert set() == failed_configs(path, KEY, SPACE.to_json(), 1)
-    assert set() == failed_configs(tmp_path / "none", KEY, SPACE.to_json(), 0)
-
-
-def test_what_a_later_run_measured_holds(tmp_path: Path) -> None:
-    """A config that failed before the kill and succeeded after it is no failed one."""
-    path = tmp_path / "log"
-    write_run(path, [void_sample(FAST, 1)])
-    write_run(path, [measured_trial(1, FAST, [10.0]).samples[0]])
-
-    assert set() == failed_configs(path, KEY, SPACE.to_json(), 0)
 
 
 def write_limited_run(path: Path, limit_bytes: int | None, key: dict[str, str] = KEY) -> None:

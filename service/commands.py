@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ringtune.counts import counted
+from ringtune.counts import age_in_days, counted
 from ringtune.errors import ConfigError
 
 from .whole_file import write_whole
@@ -106,7 +106,8 @@ def list_tokens(*, database_url: DatabaseUrl = None) -> int:
         state = "revoked" if token.is_revoked else "valid"
         scopes = ",".join(scope for scope in SCOPES if scope in token.scopes)
         jobs = "  many jobs" if token.has_many_jobs else ""
-        typer.echo(f"{token.token_id}  {state:<7}  {scopes:<17}  {token.age_s / 86400:6.1f} days  {token.name}{jobs}")
+        age = age_in_days(token.age_s)
+        typer.echo(f"{token.token_id}  {state:<7}  {scopes:<17}  {age:>12}  {token.name}{jobs}")
     return 0
 
 

@@ -103,7 +103,7 @@ def test_other_machines_are_not_let_in_without_a_token(tmp_path: Path, command: 
     assert (2, "") == (refused.returncode, refused.stdout)
     assert "no token exists, and 0.0.0.0 can be reached from other machines" in refused.stderr
     secret = created.stdout.strip()
-    assert "ci" in listed.stdout
+    assert listed.stdout.rstrip().endswith("today  ci")
     assert secret not in listed.stdout
     with serving(tmp_path, "--host", "0.0.0.0") as server:
         port = server.url.rpartition(":")[2]

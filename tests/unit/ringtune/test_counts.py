@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of things in words."""
+"""Numbers of things and ages in words."""
 
 import pytest
 
-from ringtune.counts import counted
+from ringtune.counts import age_in_days, counted
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,12 @@ from ringtune.counts import counted
 def test_a_noun_is_in_the_number_of_its_count(number: int, noun: str, text: str) -> None:
     """Thousands are set apart; one thing is no several."""
     assert text == counted(number, noun)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "text"),
+    [(-5.0, "today"), (0.0, "today"), (86_399.0, "today"), (86_400.0, "1 day old"), (12.9 * 86_400.0, "12 days old")],
+)
+def test_an_age_is_in_whole_days(age_s: float, text: str) -> None:
+    """A clock that was set back makes nothing older."""
+    assert text == age_in_days(age_s)

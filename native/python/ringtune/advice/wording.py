@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence behind an answer in one line, for the command and for a job's log."""
 
-from ringtune.counts import counted
+from ringtune.counts import age_in_days, counted
 from ringtune.rest_models import Evidence, Recommendation
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
 from .answers import is_default
 from .neighbours import ENGINE_TARGET
-
-DAY_S = 86_400.0
 
 
 def evidence_text(offer: Recommendation) -> str:
@@ -26,13 +24,7 @@ def _counts(evidence: Evidence) -> list[str]:
     """Return how much was measured, and when last."""
     of_jobs = "" if not evidence.jobs else f" of {counted(evidence.jobs, 'job')}"
     results = [counted(evidence.trials, "result") + of_jobs] if evidence.trials else []
-    return results if evidence.age_s is None else [*results, age_text(evidence.age_s)]
-
-
-def age_text(age_s: float) -> str:
-    """Return how old evidence is: `today`, `1 day old`, `12 days old`."""
-    days = int(age_s // DAY_S)
-    return "today" if days < 1 else f"{counted(days, 'day')} old"
+    return results if evidence.age_s is None else [*results, age_in_days(evidence.age_s)]
 
 
 def _gain_text(offer: Recommendation) -> str:

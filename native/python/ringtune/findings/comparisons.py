@@ -5,13 +5,12 @@ import time
 from collections.abc import Mapping
 
 from ringtune.compare.keeping import ComparisonStore, KeptComparison
-from ringtune.counts import counted
+from ringtune.counts import age_in_days, counted
 
 from .finding import DoctorSection
 
 SHOWN = 3
 """The newest of this machine; older ones stay in the file."""
-DAY_S = 86_400.0
 ADVICE = "`ringtune compare -np N SCRIPT` runs your script under both, `--gradients FILE` gradients alone"
 
 
@@ -32,7 +31,6 @@ def _text(entry: KeptComparison) -> str:
     hosts = f" on {entry.hosts}" if entry.hosts else ""
     ratio = f"ringtune / DDP {entry.ratio:.2f} (90% interval {entry.low:.2f} to {entry.high:.2f})"
     rates = f"{entry.ringtune_steps_per_s:.4g} and {entry.ddp_steps_per_s:.4g} steps/s"
-    days = max(time.time() - entry.unix_time_s, 0.0) / DAY_S
-    age = "today" if days < 1 else f"{counted(int(days), 'day')} ago"
+    age = age_in_days(time.time() - entry.unix_time_s)
     size = f"{counted(entry.ranks, 'rank')}{hosts}, {counted(entry.pairs, 'pair')}"
     return f"{ratio}, {rates}, {size}, {age}, ringtune {entry.version}"

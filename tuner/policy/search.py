@@ -26,40 +26,43 @@ CROWDED = 1.25
 
 `tests/unit/tuner/policy/test_at_once.py`.
 """
+LEAST_GROUPS = 3
+"""Least number of groups of windows at the same time that a budget must have room for: one measures the baseline."""
 
 
 def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
     """Measure the baseline; choose the steps per window from its noise.
 
     Where windows are measured at once, the first is alone: people are warned if neighbours make the steps much longer.
+    There are never more at once than configs to try, or than leave room in the budget for `LEAST_GROUPS`.
 
     Raises:
         DesignerFailed: If the designer cannot be used.
         Inconclusive: If no window was valid.
         TargetClosed: If the job is over.
     """
-    settings, windows = state.settings, state.windows_needed(state.baseline)
+    settings = state.settings
+    state.at_once = int(min(settings.at_once, settings.max_samples or math.inf, state.config_count))
+    groups = math.ceil(state.windows_needed(state.baseline) / state.at_once)
     if settings.max_samples is not None:
-        state.journal.expect(_expected_turns(state, settings.max_samples))
-    state.journal.enter(Phase.BASELINE, windows, config=state.baseline)
-    alone = _measured_alone(state) if settings.at_once > 1 else None
+        again = max(settings.max_samples - 1, 0) // state.policy.baseline_every
+        searched = math.ceil((settings.max_samples + again) / state.at_once)
+        state.journal.expect(groups + searched + 2 * settings.adoption_pairs)
+    state.journal.enter(Phase.BASELINE, groups * state.at_once, config=state.baseline)
+    alone = _measured_alone(state) if state.at_once > 1 else None
     measure_repeatedly(state, state.baseline, Phase.BASELINE)
     if alone is not None and alone.valid and state.baseline_ms > CROWDED * alone.step_times.median:
-        state.journal.warn(_crowded_text(settings.at_once, state.baseline_ms / alone.step_times.median))
+        state.journal.warn(_crowded_text(state.at_once, state.baseline_ms / alone.step_times.median))
     state.adopted_before = guard.adopted_before(state.book.trials()) or settings.earlier.adopted
-
-
-def _expected_turns(state: RunState, max_samples: int) -> int:
-    """Return the number of measurements of a whole run; windows at the same time are one."""
-    settings, policy = state.settings, state.policy
-    again = max(max_samples - 1, 0) // policy.baseline_every
-    turns = math.ceil(policy.baseline_windows / settings.at_once) + math.ceil((max_samples + again) / settings.at_once)
-    return turns + 2 * settings.adoption_pairs
 
 
 def _measured_alone(state: RunState) -> Sample:
     """Return a sample of the baseline without neighbours, which is no evidence beside the others."""
-    return state.meter.measure(state.order(state.baseline, Phase.WARMUP, state.steps), repeats=0)
+    alone = state.meter.measure(state.order(state.baseline, Phase.WARMUP, state.steps), repeats=0)
+    state.steps = alone.steps or state.steps
+    fitting = (count for count in range(state.at_once, 1, -1) if state.has_room(LEAST_GROUPS * alone.steps, count))
+    state.at_once = next(fitting, 1)
+    return alone
 
 
 def _crowded_text(at_once: int, ratio: float) -> str:
@@ -74,7 +77,7 @@ def measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
         Inconclusive: If no window was valid.
         TargetClosed: If the job is over.
     """
-    at_once, taken = state.settings.at_once, 0
+    at_once, taken = state.at_once, 0
     while taken < state.windows_needed(config) and (not taken or state.has_room(state.steps, at_once)):
         samples = state.measure([state.order(config, phase, state.steps)] * at_once)
         state.steps = state.usual_steps(config)
@@ -102,13 +105,13 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     since_baseline, worthless = done % every, 0
     while done < limit and worthless < state.policy.patience:
         _wait_for_exploration_budget(state)
-        if state.is_exploration_overdrawn or not state.has_room(state.least_window_steps, settings.at_once):
+        if state.is_exploration_overdrawn or not state.has_room(state.least_window_steps, state.at_once):
             state.spent = state.nearest_limit
             break
-        is_due = since_baseline >= every and state.has_room(state.steps, settings.at_once)
-        advices, worthless = _group(state, guard, min(settings.at_once - is_due, limit - done), worthless)
+        is_due = since_baseline >= every and state.has_room(state.steps, state.at_once)
+        advices, worthless = _group(state, guard, min(state.at_once - is_due, limit - done), worthless)
         _try(state, advices, guard.name, is_due=is_due)
-        since_baseline = len(advices) if len(advices) < settings.at_once else since_baseline + len(advices)
+        since_baseline = len(advices) if len(advices) < state.at_once else since_baseline + len(advices)
         done += len(advices)
     state.spent = "samples" if done >= limit else state.spent
     state.ended = why_ended(state, worthless)
@@ -168,7 +171,7 @@ def _advised(state: RunState, guard: GuardedDesigner, count: int) -> Iterator[Ad
 def _try(state: RunState, advices: Sequence[Advice], designer: str, *, is_due: bool) -> None:
     """Measure the suggested configs at the same time, and the baseline in the places that are left."""
     orders = [_order(state, advice, designer) for advice in advices]
-    free = state.settings.at_once - len(orders)
+    free = state.at_once - len(orders)
     if orders or is_due:
         state.measure([state.order(state.baseline, Phase.BASELINE, state.steps)] * free + orders)
     if orders:

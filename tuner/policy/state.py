@@ -39,6 +39,7 @@ class RunState:
         journal: Writes the log and shows progress.
         account: Cost of all searches of the job.
         steps: Steps of a usual window, derived from the noise so far.
+        at_once: Number of windows that baseline and search measure at the same time.
         expected_gain: Expected gain of the incumbent, ln(baseline / incumbent).
         adopted_before: Config that an earlier run of the same problem adopted after a test; None without one.
         gain: Posterior of the incumbent's gain; None from a designer without a joint posterior.
@@ -58,6 +59,7 @@ class RunState:
     journal: Journal
     account: ExplorationAccount
     steps: int
+    at_once: int = 1
     expected_gain: float = 0.0
     adopted_before: Config | None = None
     gain: Gain | None = None

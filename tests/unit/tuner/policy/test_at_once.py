@@ -195,6 +195,27 @@ def test_a_budget_holds_for_launches_at_once(limits: dict[str, Any]) -> None:
     assert 0.5 * limits.get("max_seconds", 0) < target.now_s <= limits.get("max_seconds", math.inf)
 
 
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        ({"max_samples": 2}, 2),
+        ({"max_samples": None, "max_steps": 400}, 8),
+        ({"max_samples": None, "max_steps": 220}, 5),
+        ({"max_samples": None, "max_steps": 120}, 2),
+    ],
+)
+def test_there_are_no_more_launches_at_once_than_there_is_use_for(limits: dict[str, Any], most: int) -> None:
+    """Two samples need no eight launches of the baseline, and a small budget of steps is not spent on them."""
+    target = Launches()
+
+    outcome = tuned(target, 8, **limits)
+
+    steps = sum(record.steps for record in outcome.records if isinstance(record, SampleRecord))
+    assert {1, most} == {len(group) for group in target.groups}
+    assert steps <= limits.get("max_steps", math.inf)
+    assert samples(outcome, Phase.SEARCH)
+
+
 def test_seconds_at_once_buy_more_samples() -> None:
     """The search of a budget in seconds has a multiple of the launches."""
     alone, four = (tuned(Launches(), at_once, max_samples=None, max_seconds=20.0) for at_once in (1, 4))
@@ -232,7 +253,7 @@ def test_samples_that_were_complete_at_the_end_are_resumed(tmp_path: Path) -> No
 
 
 def test_a_space_that_runs_out_ends_the_search() -> None:
-    """Two configs, four at once: the search ends by the value of information, without more samples than allowed."""
+    """Two configs, four launches: the search ends by the value of information, without more samples than allowed."""
     target = Launches()
     target._space = search_space({}, poor_baseline(), tuned=("response_cache",))
 

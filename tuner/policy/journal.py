@@ -71,6 +71,8 @@ class Journal:
             "warmup_steps": settings.warmup_steps,
             "steps_per_sample": settings.steps_per_sample,
         }
+        if settings.at_once > 1:
+            budget["at_once"] = settings.at_once
         self._reporter.write(
             RunRecord(
                 t_s=self.elapsed_s,

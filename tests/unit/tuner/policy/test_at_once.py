@@ -25,7 +25,7 @@ from ringtune.tuner import (
     search_space,
 )
 from ringtune.tuner.designers import DEFAULT_DESIGNER
-from ringtune.tuner.logs.records import SampleRecord, SuggestionRecord
+from ringtune.tuner.logs.records import RunRecord, SampleRecord, SuggestionRecord
 from ringtune.tuner.policy.believing import believed
 from ringtune.tuner.policy.pace import Pace
 from ringtune.tuner.policy.search import CROWDED
@@ -124,6 +124,7 @@ def test_the_log_has_the_samples_in_the_order_of_the_suggestions(at_once: int) -
     assert suggested(outcome) == [Config(record.config) for record in searched]
     assert list(range(1, 14)) == [record.trial_id for record in searched]
     assert {0} == {record.trial_id for record in samples(outcome, Phase.BASELINE)}
+    assert [at_once] == [r.steps_budget["at_once"] for r in outcome.records if isinstance(r, RunRecord)]
 
 
 @pytest.mark.parametrize("designer", ["gp", "random", "skopt", "optuna:tpe", "optuna:cmaes"])

@@ -10,15 +10,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from ringtune.tuner.sample import FAILURES, Phase, Sample
 from ringtune.tuner.space.config import Config
 
 from .reader import RunLog, runs_of_file, sample_from_record
-from .records import Json, SampleRecord
+from .records import EndRecord, Json, ResultRecord, SampleRecord, SuggestionRecord
 
 COUNTED = frozenset({Phase.BASELINE.value, Phase.SEARCH.value, Phase.ADOPTION.value})
 """Phases whose windows are evidence of a config."""
+Timed = TypeVar("Timed", SampleRecord, SuggestionRecord, ResultRecord | None, EndRecord | None)
 LIMITS = ("max_samples", "max_steps", "max_seconds")
 
 
@@ -144,14 +146,19 @@ def joined(run: RunLog, runs: Mapping[str, RunLog]) -> RunLog:
     for log in earlier:
         begins_s[log.run_id] = now_s
         now_s += _duration_s(log)
-    samples = [replace(record, t_s=record.t_s + begins_s[record.run_id]) for record in _numbered(earlier)]
+    before = [_later(record, begins_s[record.run_id]) for record in _numbered(earlier)]
     return replace(
         run,
-        samples=[*samples, *(replace(record, t_s=record.t_s + now_s) for record in run.samples)],
-        suggestions=[replace(record, t_s=record.t_s + now_s) for record in run.suggestions],
-        result=None if run.result is None else replace(run.result, t_s=run.result.t_s + now_s),
-        end=None if run.end is None else replace(run.end, t_s=run.end.t_s + now_s),
+        samples=[*before, *(_later(record, now_s) for record in run.samples)],
+        suggestions=[_later(record, now_s) for record in run.suggestions],
+        result=_later(run.result, now_s),
+        end=_later(run.end, now_s),
     )
+
+
+def _later(record: Timed, by_s: float) -> Timed:
+    """Return a record with a later time; None stays None."""
+    return record if record is None else replace(record, t_s=record.t_s + by_s)
 
 
 def _before(newest: RunLog, older: Sequence[RunLog]) -> list[RunLog]:

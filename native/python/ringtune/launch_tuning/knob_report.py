@@ -94,48 +94,51 @@ def knob_rows(run: "RunReview", setting: KnobSetting) -> list[Row]:
 
 def unvaried(run: "RunReview", setting: KnobSetting) -> dict[str, WhyUnvaried]:
     """Return the knobs with one value in all launches that count; those that --only leaves out are not among them."""
-    raw = {sample.config for sample in run.tried}
-    acting = {setting.effective(config) for config in raw}
-    counted = {setting.effective(sample.config) for sample in run.tried if sample.is_evidence}
-    found = {}
-    for parameter in setting.space.parameters:
-        name = parameter.name
-        if name in setting.set_by_user:
-            found[name] = WhyUnvaried.IS_SET
-        elif name in setting.space.fixed or _is_varied(name, counted):
-            continue
-        elif parameter.count == 1:
-            found[name] = WhyUnvaried.HAS_ONE_VALUE
-        elif _is_varied(name, acting):
-            found[name] = WhyUnvaried.HAS_FAILED
-        else:
-            found[name] = WhyUnvaried.IS_IDLE if _is_varied(name, raw) else WhyUnvaried.WAS_NOT_TRIED
-    return found
+    space = setting.space
+    asked_for = [p for p in space.parameters if p.name not in space.fixed or p.name in setting.set_by_user]
+    reasons = {parameter.name: _why_unvaried(parameter, run, setting) for parameter in asked_for}
+    return {name: why for name, why in reasons.items() if why is not None}
 
 
-def _is_varied(name: str, configs: set[Config]) -> bool:
-    return len({config[name] for config in configs}) > 1
+def _why_unvaried(parameter: Parameter, run: "RunReview", setting: KnobSetting) -> WhyUnvaried | None:
+    """Return why a knob had one value in all launches that count; None if it had several."""
+    name = parameter.name
+    if name in setting.set_by_user:
+        return WhyUnvaried.IS_SET
+    acting = [setting.effective(sample.config)[name] for sample in run.tried]
+    counted = {value for value, sample in zip(acting, run.tried, strict=True) if sample.is_evidence}
+    if len(counted) > 1:
+        return None
+    if parameter.count == 1:
+        return WhyUnvaried.HAS_ONE_VALUE
+    if len(set(acting)) > 1:
+        return WhyUnvaried.HAS_FAILED
+    is_idle = len({sample.config[name] for sample in run.tried}) > 1
+    return WhyUnvaried.IS_IDLE if is_idle else WhyUnvaried.WAS_NOT_TRIED
 
 
 def _effect_rows(found: "Sequence[Sensitivity]", space: SearchSpace) -> list[Row]:
     """Return a row for each knob that matters, one for all others, and one that says what an effect is."""
     from ringtune.tuner.review import words  # noqa: PLC0415  (as above)
-    from ringtune.tuner.review.sensitivity import DOES_NOT_MATTER, MATTERS, MAY_MATTER  # noqa: PLC0415
+    from ringtune.tuner.review.sensitivity import MATTERS  # noqa: PLC0415
 
     parameters = {parameter.name: parameter for parameter in space.parameters}
-    matter = [item for item in found if item.finding == MATTERS]
-    rows = [(MATTERS, _line(item, parameters[item.name])) for item in matter[:MOST_NAMED]]
-    groups = [(MATTERS, matter[MOST_NAMED:])]
-    groups += [
-        (finding, [item for item in found if item.finding == finding]) for finding in (MAY_MATTER, DOES_NOT_MATTER)
-    ]
-    texts = [
-        f"{finding}: " + ", ".join(f"{item.name} {words.short_interval(item.effect)} ({item.tried})" for item in items)
-        for finding, items in groups
-        if items
-    ]
-    others = [("other knobs", f"{'; '.join(texts)} (in brackets: values tried)")] if texts else []
-    return [*rows, *others, ("effects", words.HOW)]
+    named = [item for item in found if item.finding == MATTERS][:MOST_NAMED]
+    others = [item for item in found if item not in named]
+    rows = [(MATTERS, _line(item, parameters[item.name])) for item in named]
+    return [*rows, *([("other knobs", _text_of_all(others))] if others else []), ("effects", words.HOW)]
+
+
+def _text_of_all(items: "Sequence[Sensitivity]") -> str:
+    """Return the intervals of knobs and the numbers of values tried, one after another, by their findings."""
+    from ringtune.tuner.review import words  # noqa: PLC0415  (as above)
+
+    by_finding: dict[str, list[str]] = {}
+    for item in items:
+        text = f"{item.name} {words.short_interval(item.effect)} ({item.tried})"
+        by_finding.setdefault(item.finding, []).append(text)
+    texts = [f"{finding}: {', '.join(each)}" for finding, each in by_finding.items()]
+    return f"{'; '.join(texts)} (in brackets: values tried)"
 
 
 def _line(item: "Sensitivity", parameter: Parameter) -> str:

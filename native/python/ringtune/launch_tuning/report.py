@@ -129,10 +129,7 @@ def result_table(
         rows.append(("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})"))
     ended = [("ended", result.ended)] if result.ended else []
     rows += [("verdict", result.verdict), *ended, ("results", comparison_text(comparison))]
-    for config, reason in [*refusals.items()][:MOST_REFUSED]:
-        rows.append(("refused", f"{settings_text(config, result.baseline)}: {reason}"))
-    if len(refusals) > MOST_REFUSED:
-        rows.append(("refused", f"{len(refusals) - MOST_REFUSED} configs more; each has a line above"))
+    rows += _refused_rows(refusals, result.baseline)
     for path, file in written.items():
         rows.append(("written", str(path)))
         if file.usage:
@@ -140,6 +137,16 @@ def result_table(
     if not result.adopted:
         rows.append(("written", "no files: the default is kept, and needs none"))
     return rows_table(rows)
+
+
+def _refused_rows(refusals: Mapping[Config, str], baseline: Config) -> list[tuple[str, str]]:
+    rows = [
+        ("refused", f"{settings_text(config, baseline)}: {reason}")
+        for config, reason in [*refusals.items()][:MOST_REFUSED]
+    ]
+    if len(refusals) > MOST_REFUSED:
+        rows.append(("refused", f"{len(refusals) - MOST_REFUSED} configs more; each has a line above"))
+    return rows
 
 
 def rows_table(rows: Iterable[tuple[str, str]]) -> Table:

@@ -42,7 +42,7 @@ def logged(*, is_finished: bool, unix_time_s: float = 1_700_000_000.0) -> Earlie
 def test_a_run_of_the_log_goes_on_if_it_is_unfinished_or_has_more_budget(
     budget: dict[str, float | None], said: str, *, is_finished: bool, is_anew: bool, goes_on: bool
 ) -> None:
-    """With the same budget its user wants another measurement, and hears that there is one already."""
+    """The same budget asks for another measurement; the line says that there is one already."""
     found = logged(is_finished=is_finished)
 
     start, line = chosen_start(found, budget, is_anew=is_anew)

@@ -56,7 +56,7 @@ def test_a_chain_of_runs_is_found_as_it_was_recorded(tmp_path: Path) -> None:
 
 
 def test_older_logs_join_the_unfinished_runs_before_a_run(tmp_path: Path) -> None:
-    """They record no ids: a run went on from the unfinished ones directly before it."""
+    """A record without ids: the run went on from the unfinished ones directly before it."""
     path = tmp_path / "log"
     for run_id, ends_after in (("answered", None), ("a", 5), ("b", 6)):
         write(path, run_id, ends_after=ends_after, goes_on_from=None)
@@ -87,7 +87,7 @@ def test_a_budget_leaves_room_if_it_is_larger_and_not_used_up(
 
 
 def test_finished_runs_count_against_steps_and_seconds_and_an_interrupted_one_does_not(tmp_path: Path) -> None:
-    """Who is interrupted again and again gets a verdict all the same; its samples count."""
+    """A job that is interrupted again and again gets a verdict all the same; its samples count."""
     path = tmp_path / "log"
     write(path, "a")
     whole = found(path)

@@ -45,8 +45,9 @@ def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
     state.at_once = int(min(settings.at_once, settings.max_samples or math.inf, state.config_count))
     groups = math.ceil(state.windows_needed(state.baseline) / state.at_once)
     if settings.max_samples is not None:
-        again = max(settings.max_samples - 1, 0) // state.policy.baseline_every
-        searched = math.ceil((settings.max_samples + again) / state.at_once)
+        left = max(settings.max_samples - _searched_samples(settings), 0)
+        again = max(left - 1, 0) // state.policy.baseline_every
+        searched = math.ceil((left + again) / state.at_once)
         state.journal.expect(groups + searched + 2 * settings.adoption_pairs)
     state.journal.enter(Phase.BASELINE, groups * state.at_once, config=state.baseline)
     alone = _measured_alone(state) if state.at_once > 1 else None

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from ringtune.advice.votes import CI_LEVEL, pooled
+from ringtune.advice.votes import CI_LEVEL, tested
 from ringtune.service.store import verdict_gains
 from ringtune.service.store.key_verdicts import ADOPTED
 from ringtune.service.store.verdict_gains import GainRow
+from ringtune.tuner.logs.records import OLD_CI_LEVEL
 from ringtune.tuner.statistics.paired_test import Interval
 from ringtune.tuner.statistics.student_t import normal_quantile
-
-from .evidence import E9, E12
 
 NEWEST_VERDICTS = 50
 """Verdicts of a study that its mean gain is over: enough for a mean, few enough for a list of 50 studies."""
@@ -69,10 +68,10 @@ def mean_gain(verdicts: Iterable[GainRow]) -> MeanGain:
 
 
 def _gain(row: GainRow) -> MeanGain:
-    if row.state is not None and row.state != ADOPTED:
+    if row.state not in {None, ADOPTED}:
         return MeanGain(jobs=1)
-    if not row.adoptions or row.log_speedup_e9 is None or row.variance_e12 is None:
+    if row.speedup is None or row.ci_low is None or row.ci_high is None:
         return MeanGain()
-    d, v = row.log_speedup_e9 / E9 / row.adoptions, row.variance_e12 / E12 / row.adoptions**2
-    is_adopted = row.state == ADOPTED or pooled([(d, v)]).low > 0.0
-    return MeanGain(1, 1, d, v) if is_adopted else MeanGain(jobs=1)
+    if row.state is None and row.ci_low <= 0.0:
+        return MeanGain(jobs=1)
+    return MeanGain(1, 1, *tested(row.speedup, row.ci_low, row.ci_high, row.ci_level or OLD_CI_LEVEL))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The newest verdicts of a study's jobs, each beside the sums of the job's paired test.
+"""The newest verdicts of a study's jobs, each beside the job's newest paired test.
 
 The query walks two indexes up to a limit, however many jobs a study has, and is built once.
 """
@@ -8,52 +8,51 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, case, null, select, union_all
+from sqlalchemy import Connection, Select, case, func, null, select, union_all
 from sqlalchemy.sql.selectable import ScalarSelect, Subquery
 
 from .key_verdicts import ADOPTED, DECIDED, IN_STUDY, MOST, newest_tests, reported_nothing
+from .reports import COUNTED
 from .rows import all_of
-from .summaries import BASELINE
-from .tables import job_facts, job_summaries
+from .tables import job_facts, reports
 
 
 @dataclass(frozen=True, kw_only=True)
 class GainRow:
-    """A job's verdict.
+    """A job's verdict, with the figures of its newest paired test; they are None without one, and not read if it kept.
 
     Attributes:
-        state: Its own word, `adopted` or `keeping_default`; None for a job that reported none, and has a paired test.
-        adoptions: Paired tests of the config that it tested last; None where the gain is 0, or not known.
-        log_speedup_e9: Their sum of ln(speed-up); None likewise.
-        variance_e12: The sum of their variances; None likewise.
+        state: Its own word, `adopted` or `keeping_default`; None for a job that reported none.
+        speedup: Over its baseline, a fraction.
+        ci_low: Lower end of its interval.
+        ci_high: Upper end.
+        ci_level: Level of the interval; None in results of old versions.
     """
 
     state: str | None
-    adoptions: int | None
-    log_speedup_e9: int | None
-    variance_e12: int | None
+    speedup: float | None
+    ci_low: float | None
+    ci_high: float | None
+    ci_level: float | None
 
 
 def newest(connection: Connection, study_id: str, limit: int) -> Sequence[GainRow]:
-    """Return the newest verdicts of a study's jobs, the newest first."""
+    """Return the newest verdicts of a study's jobs, the newest first; of a silent job its test is the verdict."""
     return all_of(connection.execute(NEWEST, {"study_id": study_id, "most": limit}), GainRow)
 
 
 def _newest() -> Select[Any]:
-    verdicts, own = union_all(_said(), _silent()).subquery(), job_summaries.c
-    is_test = (
-        (own.study_id == IN_STUDY) & (own.job_id == verdicts.c.job_id) & (own.config_digest == verdicts.c.config_digest)
-    )
+    verdicts, own = union_all(_said(), _silent()).subquery(), reports.c
     return (
-        select(verdicts.c.state, own.adoptions, own.log_speedup_e9, own.variance_e12)
-        .select_from(verdicts.outerjoin(job_summaries, is_test))
+        select(verdicts.c.state, own.speedup, own.ci_low, own.ci_high, own.ci_level)
+        .select_from(verdicts.outerjoin(reports, own.number == verdicts.c.test))
         .order_by(verdicts.c.unix_s.desc())
         .limit(MOST)
     )
 
 
 def _said() -> Select[Any]:
-    """Return the newest verdicts that jobs reported, those that adopted with the config that they tested last."""
+    """Return the newest verdicts that jobs reported, those that adopted with their newest test."""
     own = job_facts.c
     said = (
         select(own.job_id, own.heard_unix_s.label("unix_s"), own.state)
@@ -62,22 +61,23 @@ def _said() -> Select[Any]:
         .limit(MOST)
         .subquery()
     )
-    config = case((said.c.state == ADOPTED, _tested_last(said)))
-    return select(said.c.job_id, said.c.unix_s, said.c.state, config.label("config_digest"))
-
-
-def _tested_last(jobs: Subquery) -> ScalarSelect[str]:
-    own = job_summaries.alias("tests").c
-    is_test = (own.tested_unix_s.is_not(None), own.config_digest != BASELINE)
-    query = select(own.config_digest).where(own.study_id == IN_STUDY, own.job_id == jobs.c.job_id, *is_test)
-    return query.order_by(own.tested_unix_s.desc()).limit(1).correlate(jobs).scalar_subquery()
+    test = case((said.c.state == ADOPTED, _newest_test(said)))
+    return select(said.c.unix_s, said.c.state, test.label("test"))
 
 
 def _silent() -> Select[Any]:
-    """Return the newest paired tests of jobs that reported no verdict."""
+    """Return the jobs of the newest paired tests that reported no verdict, each once."""
     tests = newest_tests()
-    columns = (tests.c.job_id, tests.c.tested_unix_s.label("unix_s"), null().label("state"), tests.c.config_digest)
-    return select(*columns).where(reported_nothing(tests))
+    query = select(tests.c.job_id, func.max(tests.c.tested_unix_s).label("unix_s")).where(reported_nothing(tests))
+    jobs = query.group_by(tests.c.job_id).subquery()
+    return select(jobs.c.unix_s, null().label("state"), _newest_test(jobs).label("test"))
+
+
+def _newest_test(jobs: Subquery) -> ScalarSelect[int]:
+    own = reports.alias("tests").c
+    is_test = (own.speedup.is_not(None), own.status.in_(COUNTED))
+    query = select(own.number).where(own.study_id == IN_STUDY, own.job_id == jobs.c.job_id, *is_test)
+    return query.order_by(own.number.desc()).limit(1).correlate(jobs).scalar_subquery()
 
 
 NEWEST = _newest()

@@ -8,34 +8,37 @@ import pytest
 
 from ringtune.service.domain.gains import MeanGain, mean_gain
 from ringtune.service.store.verdict_gains import GainRow
+from ringtune.tuner.logs.records import OLD_CI_LEVEL
+from ringtune.tuner.statistics.student_t import normal_quantile
 
 
-def row(state: str | None, speedup: float | None = None, std: float = 0.01, tests: int = 1) -> GainRow:
-    """Return a job's verdict, with so many equal paired tests of one config."""
+def row(state: str | None, speedup: float | None = None, std: float = 0.01, level: float | None = 0.9) -> GainRow:
+    """Return a job's verdict, with a paired test that has a standard deviation of ln(speed-up)."""
     if speedup is None:
-        return GainRow(state=state, adoptions=None, log_speedup_e9=None, variance_e12=None)
-    d, v = tests * math.log1p(speedup), tests * std**2
-    return GainRow(state=state, adoptions=tests, log_speedup_e9=round(1e9 * d), variance_e12=round(1e12 * v))
+        return GainRow(state=state, speedup=None, ci_low=None, ci_high=None, ci_level=None)
+    margin = normal_quantile(0.5 + (level or OLD_CI_LEVEL) / 2) * std
+    low, high = (math.expm1(math.log1p(speedup) + side) for side in (-margin, margin))
+    return GainRow(state=state, speedup=speedup, ci_low=low, ci_high=high, ci_level=level)
 
 
 KEPT = row("keeping_default")
 
 
 @pytest.mark.parametrize(
-    ("rows", "jobs", "adopted", "speedup", "half_width"),
+    ("rows", "jobs", "adopted", "speedup", "std"),
     [
         ([KEPT], 1, 0, 0.0, 0.0),
-        ([row("adopted", 0.1)], 1, 1, 0.1, 1.645 * 0.01),
-        ([row("adopted", 0.1), KEPT], 2, 1, math.sqrt(1.1) - 1, 1.645 * 0.005),
-        ([row("adopted", 0.1, tests=4)], 1, 1, 0.1, 1.645 * 0.005),
-        ([row("adopted", 0.1)] * 4, 4, 4, 0.1, 1.645 * 0.005),
-        ([row("keeping_default", 0.02), row("adopted", 0.1)], 2, 1, math.sqrt(1.1) - 1, 1.645 * 0.005),
-        ([row("adopted"), row("adopted", 0.1)], 1, 1, 0.1, 1.645 * 0.01),
-        ([row(None, 0.1), row(None, 0.01), row(None, -0.1)], 3, 1, 1.1 ** (1 / 3) - 1, 1.645 * 0.01 / 3),
+        ([row("adopted", 0.1)], 1, 1, 0.1, 0.01),
+        ([row("adopted", 0.1, level=None)], 1, 1, 0.1, 0.01),
+        ([row("adopted", 0.1), KEPT], 2, 1, math.sqrt(1.1) - 1, 0.005),
+        ([row("adopted", 0.1)] * 4, 4, 4, 0.1, 0.005),
+        ([row("keeping_default", 0.02), row("adopted", 0.1)], 2, 1, math.sqrt(1.1) - 1, 0.005),
+        ([row("adopted"), row("adopted", 0.1)], 1, 1, 0.1, 0.01),
+        ([row(None, 0.1), row(None, 0.01), row(None, -0.1)], 3, 1, 1.1 ** (1 / 3) - 1, 0.01 / 3),
     ],
 )
 def test_a_mean_is_over_all_verdicts(
-    rows: Sequence[GainRow], jobs: int, adopted: int, speedup: float, half_width: float
+    rows: Sequence[GainRow], jobs: int, adopted: int, speedup: float, std: float
 ) -> None:
     """A kept default is 0 and exact, an adopted config has its test's gain; an adoption without a test is left out."""
     found = mean_gain(rows)
@@ -43,10 +46,8 @@ def test_a_mean_is_over_all_verdicts(
     mean = found.interval
     assert mean is not None
     assert (jobs, adopted) == (found.jobs, found.adopted)
-    assert (speedup, half_width) == pytest.approx(
-        (mean.speedup, (math.log1p(mean.high) - math.log1p(mean.low)) / 2), abs=1e-4
-    )
-    assert mean.low <= mean.speedup <= mean.high
+    half_width = (math.log1p(mean.high) - math.log1p(mean.low)) / 2
+    assert (speedup, 1.6449 * std) == pytest.approx((mean.speedup, half_width), abs=1e-6)
 
 
 def test_without_a_verdict_there_is_no_mean() -> None:

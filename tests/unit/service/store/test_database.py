@@ -5,17 +5,21 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import Select, select, text
 from sqlalchemy.exc import IntegrityError
 
 from ringtune.service.errors import InvalidRequest, Overloaded, StoreUnavailable
-from ringtune.service.store import Database, audit, key_verdicts, leases, migrate
+from ringtune.service.store import Database, audit, key_verdicts, leases, migrate, verdict_gains
 from ringtune.service.store import database as module
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import NewQueuedSuggestion
 from ringtune.service.store.tables import audit as audit_table
+
+STRUCTURE = ("CO-ROUTINE", "COMPOUND", "CORRELATED", "LEFT-MOST", "UNION ALL")
+"""Steps of a plan that read nothing by themselves."""
 
 
 @pytest.fixture
@@ -148,14 +152,29 @@ def test_the_databases_clock_has_fractions_and_goes_on(database: Database) -> No
     assert 1.7e9 < times[0] < 5e9
 
 
+def plan_of(database: Database, query: Select[Any]) -> list[str]:
+    """Return SQLite's plan of a query, but for its work on the rows that a limit has left."""
+    with database.looking() as connection:
+        asked = query.params(study_id="s", config_digest="d", most=1)
+        compiled = asked.compile(database.engine, compile_kwargs={"literal_binds": True})
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").mappings().all()
+    of_limited = {row["parent"] for row in plan if row["detail"].startswith("SCAN anon_")}
+    steps = [row["detail"] for row in plan if not ("TEMP B-TREE" in row["detail"] and row["parent"] in of_limited)]
+    return [step for step in steps if not step.startswith(("SCAN anon_", *STRUCTURE))]
+
+
 @pytest.mark.parametrize("name", ["ADOPTED_OF", "UNTESTED_OF", "ADOPTERS_OF", "SAID", "TESTED"])
 def test_a_recommendation_reads_indexes_alone(database: Database, name: str) -> None:
     """However many results and jobs there are: the queries behind it scan and sort no table."""
-    with database.looking() as connection:
-        query = getattr(key_verdicts, name).params(study_id="s", config_digest="d", most=1)
-        compiled = query.compile(database.engine, compile_kwargs={"literal_binds": True})
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").mappings().all()
+    steps = plan_of(database, getattr(key_verdicts, name))
 
-    steps = [row["detail"] for row in plan]
+    assert steps
     assert all("USING" in step and "INDEX" in step for step in steps), steps
-    assert not any(step.startswith("SCAN") or "TEMP B-TREE" in step for step in steps), steps
+
+
+def test_the_gains_of_a_study_are_read_from_the_newest_verdicts_and_their_jobs(database: Database) -> None:
+    """The walks have a limit, and a job's test is found by the job: no walk goes to it through all tests."""
+    steps = plan_of(database, verdict_gains.NEWEST)
+
+    assert all(step.startswith("SEARCH") and ("INDEX" in step or "PRIMARY KEY" in step) for step in steps), steps
+    assert 2 == sum("INDEX ix_reports_tests (study_id=? AND job_id=?)" in step for step in steps), steps

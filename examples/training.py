@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import ringtune.torch as hvd
+from ringtune.counts import counted
 
 Batch = tuple[Tensor, Tensor]
 
@@ -143,7 +144,8 @@ def budget_of(arguments: argparse.Namespace) -> Budget:
 def publish(report: Report, path: Path | None) -> None:
     """Print the report in a line and, if asked, write it to a file."""
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in report.metrics.items())
-    print(f"{report.example}: {report.world_size} ranks, {report.parameters:,} parameters in {report.tensors} tensors, "
-          f"{report.steps} steps in {report.seconds:.1f} s ({report.steps_per_s:.1f}/s), {metrics}")  # fmt: skip
+    size = f"{counted(report.world_size, 'rank')}, {report.parameters:,} parameters in {report.tensors} tensors"
+    pace = f"{counted(report.steps, 'step')} in {report.seconds:.1f} s ({report.steps_per_s:.1f}/s)"
+    print(f"{report.example}: {size}, {pace}, {metrics}")
     if path is not None:
         path.write_text(json.dumps(asdict(report), indent=2) + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtune.counts import counted
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.sample import Trial
@@ -252,7 +253,7 @@ def _origin(item: _Evidence, key: Mapping[str, Any]) -> str:
     count = len(item.unfinished)
     name = "a finished run" if count == 0 else "an unfinished run" if count == 1 else f"{count} unfinished runs"
     if earlier.get("layout") != key.get("layout"):
-        name += f" with {ranks_of(earlier)} ranks in place of {ranks_of(key)}"
+        name += f" with {counted(ranks_of(earlier), 'rank')} in place of {ranks_of(key)}"
     others = [f"another {field}" for field in ("model", "hardware") if earlier.get(field) != key.get(field)]
     return f"{name} of {' and '.join(others)}" if others else name
 

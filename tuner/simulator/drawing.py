@@ -8,6 +8,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from ringtune.counts import counted
 from ringtune.tuner.space.readable import readable_size, readable_value
 
 from .forecast import Curve, Expected, Forecast, StepSurface
@@ -29,7 +30,8 @@ def render_forecast(answer: Forecast, console: Console) -> None:
     console.print(
         Text(
             f"{answer.model}: {answer.tensors} gradients, {readable_size(answer.bytes)}, {answer.compute_ms:.4g} ms of "
-            f"computing; {cluster.hosts} x {cluster.ranks_per_host} ranks, {cluster.cores_per_host} cores a host{link}",
+            f"computing; {cluster.hosts} x {counted(cluster.ranks_per_host, 'rank')}, "
+            f"{counted(cluster.cores_per_host, 'core')} a host{link}",
             style="bold",
         )
     )

@@ -15,6 +15,8 @@ from types import FrameType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ringtune.counts import counted
+
 from .keeping import ComparisonStore, KeptComparison
 from .launching import ARM_NAMES, ComparisonError, Run, Runs, StoreAddress
 from .messages import ARMS, Arm
@@ -212,5 +214,5 @@ class _Display:
 
         run = runs.run(arm, steps, progressed)
         self._progress.advance(self._task)
-        self.say(f"{title}: {run.steps_per_s:.4g} steps/s ({run.steps} steps in {run.seconds:.3g} s)")
+        self.say(f"{title}: {run.steps_per_s:.4g} steps/s ({counted(run.steps, 'step')} in {run.seconds:.3g} s)")
         return run

@@ -17,7 +17,8 @@ def why_ended(state: RunState, worthless: int) -> str:
     """
     if state.spent == "samples":
         limit, name = state.settings.max_samples, state.settings.limit_name("samples")
-        reason = f"all {limit} samples of {name}={limit} were used"
+        used = "the one sample" if limit == 1 else f"all {limit} samples"
+        reason = f"{used} of {name}={limit} {'was' if limit == 1 else 'were'} used"
     elif worthless >= state.policy.patience:
         reason = _nothing_to_gain(state)
     else:

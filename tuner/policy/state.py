@@ -47,7 +47,7 @@ class RunState:
         ended: Sentence on why the search ended; empty before.
         test: The adoption test, once it has begun.
         challenger: The config under test.
-        config_count: Number of legal configs.
+        config_count: Number of configs that the search can reach.
     """
 
     settings: RunSettings

@@ -71,8 +71,12 @@ class NumberParameter:
 
     @property
     def count(self) -> float:
-        """The number of values: infinite, because a range is always worth a search."""
-        return math.inf
+        """The number of values that a search can reach, the default included; infinite for a fractional number."""
+        if not self.step:
+            return math.inf
+        is_beside = self.default not in self.special and self.default != self.nearest(float(self.default))
+        grid = round(self.high / self.step) - round(self.low / self.step) + 1
+        return grid + len(self.special) + is_beside
 
     @property
     def coordinates(self) -> int:

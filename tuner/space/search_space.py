@@ -62,7 +62,7 @@ class SearchSpace:
 
     @cached_property
     def config_count(self) -> float:
-        """The number of legal configs; infinite if a number is free."""
+        """The number of configs that a search can reach; infinite if a fractional number is free."""
         return math.prod(parameter.count for parameter in self.free)
 
     @cached_property

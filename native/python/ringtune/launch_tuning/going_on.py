@@ -4,6 +4,7 @@
 import time
 from collections.abc import Mapping
 
+from ringtune.counts import counted
 from ringtune.tuner.logs.earlier import LIMITS, NOTHING_EARLIER, EarlierRuns
 
 MAX_UNIX_TIME_S = 1e11
@@ -25,7 +26,8 @@ def chosen_start(
     """
     if not found.measured and not found.failed and not found.is_finished:
         return NOTHING_EARLIER, ""
-    counts = f"{len(found.measured)} configs were measured before, {len(found.failed)} failed"
+    measured, failed = counted(len(found.measured), "config"), len(found.failed)
+    counts = f"{measured} {'was' if len(found.measured) == 1 else 'were'} measured before, {failed} failed"
     if is_anew or (found.is_finished and not found.leave_room_in(budget)):
         return NOTHING_EARLIER, _anew_text(found, is_anew=is_anew)
     if found.is_finished:

@@ -5,12 +5,14 @@ The numbers are those of `ringtune review`: this run's records go through the sa
 here.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ringtune.tuner import BooleanParameter, CategoryParameter, Config, SearchSpace, TuningLog, readable_value
+from ringtune.counts import counted
+from ringtune.tuner import Config, SearchSpace, TuningLog, readable_value
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import Record, RunRecord
 from ringtune.tuner.space.parameter_types import Parameter
@@ -149,10 +151,10 @@ def _line(item: "Sensitivity", parameter: Parameter) -> str:
 
 
 def _tried(count: int, parameter: Parameter) -> str:
-    """Return how many values were tried, of how many if there are few."""
-    if isinstance(parameter, BooleanParameter | CategoryParameter):
-        return f"{count} of {parameter.count} values tried"
-    return f"{count} values tried"
+    """Return how many values were tried, and of how many unless they are without number."""
+    if math.isinf(parameter.count):
+        return f"{counted(count, 'value')} tried"
+    return f"{count:,} of {counted(int(parameter.count), 'value')} tried"
 
 
 def _counts(run: "RunReview", setting: KnobSetting, idle: Mapping[str, WhyUnvaried]) -> list[Row]:
@@ -173,7 +175,7 @@ def _outlook_rows(seen: "Outlook | None") -> list[Row]:
     """Return the outlook; none without an estimate."""
     if seen is None:
         return []
-    launches = "1 more launch" if seen.launches == 1 else f"{seen.launches} more launches"
+    launches = counted(seen.launches, "more launch")
     if seen.high < LEAST_SHOWN:
         gain = "bring nothing over the best config tried"
     else:

@@ -30,9 +30,9 @@ def logged(*, is_finished: bool, unix_time_s: float = 1_700_000_000.0) -> Earlie
 @pytest.mark.parametrize(
     ("is_finished", "budget", "is_anew", "goes_on", "said"),
     [
-        (False, BUDGET, False, True, "resuming: 1 configs were measured before, 1 failed"),
+        (False, BUDGET, False, True, "resuming: 1 config was measured before, 1 failed"),
         (True, LARGER, False, True, "going on from the run of 2023-11-1"),
-        (True, LARGER, False, True, ": 1 configs were measured before, 1 failed"),
+        (True, LARGER, False, True, ": 1 config was measured before, 1 failed"),
         (True, BUDGET, False, False, ": keeping default: flat. Everything is measured anew; a budget larger than "),
         (True, BUDGET, False, False, "a budget larger than --max-samples 2 would go on from it"),
         (True, LARGER, True, False, "keeping default: flat. Everything is measured anew"),

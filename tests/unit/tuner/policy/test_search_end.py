@@ -32,6 +32,7 @@ def target(**arguments: object) -> SyntheticTarget:
 @pytest.mark.parametrize(
     ("settings", "ended"),
     [
+        (launches(1), "the one sample of --max-samples=1 was used."),
         (launches(2), "all 2 samples of --max-samples=2 were used."),
         (RunSettings(max_samples=2), "all 2 samples of AUTOTUNE_MAX_SAMPLES=2 were used."),
         (launches(max_steps=60), " of --max-steps=60 were used, and no further launch fits beside the adoption test."),

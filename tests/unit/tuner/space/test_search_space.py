@@ -14,6 +14,7 @@ from ringtune.tuner import (
     BooleanParameter,
     CategoryParameter,
     Config,
+    NumberParameter,
     SearchSpace,
     SpaceError,
     default_config,
@@ -124,7 +125,7 @@ def test_unknown_fixed_name_is_refused() -> None:
         SearchSpace(engine_parameters(), {"fusion_byte": 0})
 
 
-def test_configs_are_counted_where_no_number_is_free() -> None:
+def test_configs_are_counted_where_no_fractional_number_is_free() -> None:
     """Fixed parameters have one value; a search of few configs ends when it has them all."""
     switch, name = (
         BooleanParameter("response_cache", True),
@@ -134,6 +135,24 @@ def test_configs_are_counted_where_no_number_is_free() -> None:
     assert 6 == SearchSpace((switch, name), {}).config_count
     assert 3 == SearchSpace((switch, name), {"response_cache": True}).config_count
     assert math.inf == SPACE.config_count
+
+
+@pytest.mark.parametrize(
+    ("number", "count"),
+    [
+        (NumberParameter("n", 1, 4, 2, step=1), 4),
+        (NumberParameter("n", 1, 64, 2, step=1, scale="log2"), 64),
+        (NumberParameter("n", 0, 100, 7, step=10), 12),
+        (NumberParameter("n", 4, 16, "auto", step=4, special=("auto",)), 5),
+        (NumberParameter("n", 0.5, 4.0, 2.0), math.inf),
+    ],
+)
+def test_values_that_a_search_can_reach_are_counted(number: NumberParameter, count: float) -> None:
+    """Those of the grid, special ones, and a default beside the grid; a fraction has values without number."""
+    assert count == number.count
+    if not math.isinf(count):
+        reached = {number.at_quantile(quantile) for quantile in np.linspace(0.0, 1.0, 5000)}
+        assert count == len({*reached, number.default})
 
 
 def test_description_round_trip() -> None:

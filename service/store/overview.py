@@ -137,19 +137,17 @@ def layouts(connection: Connection, limit: int) -> Sequence[tuple[int, ...]]:
 
 
 def activity(connection: Connection, study_ids: Collection[str]) -> Sequence[ActivityRow]:
-    """Return the activity of each study with results that count."""
+    """Return the activity of each study with results that count.
+
+    Sums by job come first: they are in an index's order, and a set of all jobs of a study would take twice the time.
+    """
     own = job_summaries.c
-    query = (
-        select(
-            own.study_id,
-            whole_sum(own.trials).label("trials"),
-            func.count(own.job_id.distinct()).label("jobs"),
-            (UnixNow() - func.max(own.newest_unix_s)).label("age_s"),
-        )
-        .where(own.study_id.in_(study_ids))
-        .group_by(own.study_id)
-    )
-    return all_of(connection.execute(query), ActivityRow)
+    sums = (whole_sum(own.trials).label("trials"), func.max(own.newest_unix_s).label("newest"))
+    by_job = select(own.study_id, *sums).where(own.study_id.in_(study_ids)).group_by(own.study_id, own.job_id)
+    jobs = by_job.subquery().c
+    age_s = (UnixNow() - func.max(jobs.newest)).label("age_s")
+    query = select(jobs.study_id, whole_sum(jobs.trials).label("trials"), func.count().label("jobs"), age_s)
+    return all_of(connection.execute(query.group_by(jobs.study_id)), ActivityRow)
 
 
 def mean_baselines(connection: Connection, study_ids: Collection[str]) -> Sequence[BaselineRow]:

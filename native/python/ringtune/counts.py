@@ -10,7 +10,7 @@ def counted(number: int, noun: str) -> str:
     """Return a number of things: "1 job", "1,200 results", "2 studies", "3 launches".
 
     Args:
-        number: How many there are.
+        number: Number of things.
         noun: The word for one of them; its end makes the plural, so that others may stand before it: "paired test".
     """
     return f"{number:,} {noun if number == 1 else _plural(noun)}"

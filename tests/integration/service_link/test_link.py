@@ -108,7 +108,7 @@ def test_a_job_reports_its_first_run_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_shown_before", [True, False])
 def test_the_page_of_the_job_s_study_is_named_once(is_shown_before: bool, tmp_path: Path) -> None:
-    """A page is named with the verdict, or with the last word on the report where the service was slower than tuning."""
+    """A page is named with the verdict, or with the last word on the report where the service was slower."""
     ledger, notes = Ledger(), Notes()
     ledger.page = "/studies/" + "ab" * 16
     with serving(ledger) as url:

@@ -132,14 +132,14 @@ def find_earlier(path: str | os.PathLike[str] | None, key: Mapping[str, object],
 
 
 def joined(run: RunLog, runs: Mapping[str, RunLog]) -> RunLog:
-    """Return a run with the windows and suggestions of the runs that it goes on from, on one time axis without pauses.
+    """Return a run with the windows of the runs that it goes on from, on one time axis without pauses.
 
     Args:
         run: The run.
         runs: All runs of the log, by id; those that are missing are left out.
     """
     ids = () if run.run is None else run.run.continues or ()
-    earlier = [runs[run_id] for run_id in ids if run_id in runs]
+    earlier = [runs[run_id] for run_id in dict.fromkeys(ids) if run_id in runs and run_id != run.run_id]
     if not earlier:
         return run
     begins_s, now_s = {}, 0.0

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 
 from ringtune.tuner.logs.earlier import joined
 from ringtune.tuner.logs.file import reading
-from ringtune.tuner.logs.reader import bounded_lines
+from ringtune.tuner.logs.reader import RunLog, bounded_lines
 
 from .foreign_rows import find_header, read_rows
 from .foreign_runs import foreign_run
-from .kept_runs import BadLines, keep_runs
+from .kept_runs import BadLines, KeptRuns, keep_runs
 from .summary import Review, review_run
 
 HEADER_LINES = 20
 """Number of first lines that are searched for a CSV header."""
+
+MOST_JOINED = 20_000
+"""Maximum number of windows that runs take over from those they go on from, the newest first, to bound memory."""
 
 Line = tuple[int, bytes | None]
 
@@ -43,5 +46,15 @@ def review_log(path: str | os.PathLike[str]) -> Review:
 
 def _ours(path: str | os.PathLike[str], lines: Iterator[Line], bad: BadLines) -> Review:
     kept = keep_runs(lines, bad)
-    runs = tuple(review_run(joined(run, kept.runs), kept.windows_left_out[run.run_id]) for run in kept.runs.values())
+    runs = tuple(review_run(run, kept.windows_left_out[run.run_id]) for run in _joined(kept))
     return Review(os.fspath(path), runs, tuple(bad.first), bad.count, kept.runs_left_out)
+
+
+def _joined(kept: KeptRuns) -> list[RunLog]:
+    """Return the runs with the windows of those that they go on from."""
+    whole: list[RunLog] = []
+    left = MOST_JOINED
+    for run in reversed(kept.runs.values()):
+        whole.insert(0, joined(run, kept.runs) if left > 0 else run)
+        left -= len(whole[0].samples) - len(run.samples)
+    return whole

@@ -108,8 +108,8 @@ def _why_unvaried(parameter: Parameter, run: "RunReview", setting: KnobSetting) 
     if name in setting.set_by_user:
         return WhyUnvaried.IS_SET
     acting = [setting.effective(sample.config)[name] for sample in run.tried]
-    counted = {value for value, sample in zip(acting, run.tried, strict=True) if sample.is_evidence}
-    if len(counted) > 1:
+    counting = {value for value, sample in zip(acting, run.tried, strict=True) if sample.is_evidence}
+    if len(counting) > 1:
         return None
     if parameter.count == 1:
         return WhyUnvaried.HAS_ONE_VALUE

@@ -20,7 +20,7 @@ from ringtune.tuner import (
     open_log,
 )
 from ringtune.tuner.logs.earlier import NOTHING_EARLIER, EarlierRuns, find_earlier
-from ringtune.tuner.review import analyse, review_log
+from ringtune.tuner.review import analyse, reading, review_log
 from ringtune.tuner.statistics.machine_level import LEAST_SIDE
 from ringtune.tuner.testing import Disturbances, SyntheticTarget
 from tests.unit.tuner.recording import Outcome, RecordingObserver, samples, tune
@@ -113,6 +113,20 @@ def test_a_review_has_the_samples_that_a_run_goes_on_from(tmp_path: Path) -> Non
     assert 12 == sum(sample.phase == Phase.SEARCH for sample in reviewed.tried)
     assert 1 == max(Counter(trial.trial_id for trial in analyse(reviewed).trials).values())
     assert reviewed.seconds > second.result.seconds
+
+
+def test_a_log_of_many_runs_is_joined_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run has taken over all before it: the newest ones have their windows, and memory stays bounded."""
+    for number in range(4):
+        run(tmp_path / "log", str(number), max_samples=2 * number + 2)
+    whole = [len(reviewed.tried) for reviewed in review_log(tmp_path / "log").runs]
+    monkeypatch.setattr(reading, "MOST_JOINED", 10)
+
+    bounded = [len(reviewed.tried) for reviewed in review_log(tmp_path / "log").runs]
+
+    assert whole == sorted(whole)
+    assert whole[-1] == bounded[-1]
+    assert bounded[2] < whole[2]
 
 
 def test_beginning_anew_is_recorded(tmp_path: Path) -> None:

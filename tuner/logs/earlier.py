@@ -114,6 +114,8 @@ NOTHING_EARLIER = EarlierRuns()
 def find_earlier(path: str | os.PathLike[str] | None, key: Mapping[str, object], space: Json, seed: int) -> EarlierRuns:
     """Return the newest run of a question, with the runs that it goes on from.
 
+    A run that was ended before its search is passed over: nobody would go on from it.
+
     Args:
         path: The log; None, a missing file, or a device, which never ends, has no run.
         key: The study's key, as in `RunSettings`.
@@ -124,7 +126,9 @@ def find_earlier(path: str | os.PathLike[str] | None, key: Mapping[str, object],
     runs = [
         log
         for log in runs_of_file(path)
-        if log.run is not None and (log.run.key, log.run.search_space, log.run.seed) == question
+        if log.run is not None
+        and (log.run.key, log.run.search_space, log.run.seed) == question
+        and (log.result is not None or any(sample.phase == Phase.SEARCH for sample in log.samples))
     ]
     if not runs:
         return NOTHING_EARLIER

@@ -32,11 +32,12 @@ def found(path: Path) -> EarlierRuns:
 
 
 def test_the_newest_run_of_the_question_is_found_beside_others(tmp_path: Path) -> None:
-    """A log may be shared by several commands; what was begun anew is left out."""
+    """A log may be shared by several commands; what was begun anew is left out, and a run without a search as well."""
     path = tmp_path / "log"
     write(path, "old")
     write(path, "new")
     write(path, "other", key={"model": "another"})
+    write(path, "empty", ends_after=2)
 
     assert ("new",) == found(path).run_ids
     assert found(path).is_finished

@@ -8,6 +8,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ringtune.dashboards.figures.figure import Figure
 from ringtune.dashboards.figures.speedups import Compared, speedups_figure, step_times_figure
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.study_jobs import decided_job, label_of
@@ -57,7 +58,7 @@ def compare(
         "missing": len(ids) - len(found),
         "rows": _rows(shown, reviews),
         "jobs": [None if (job := decided_job(item)) is None else label_of(job) for item in shown],
-        "figures": [figure for make in (speedups_figure, step_times_figure) if (figure := make(drawn))],
+        "figures": comparison_figures(found, drawn),
     }
     return respond(request, "compare.html.j2", context)
 
@@ -120,6 +121,13 @@ def compared(
         change = change_of(study.best.evidence) if study.best and study.best.is_confirmed else None
         found.append(Compared(name, change, study.baseline_step_ms))
     return found
+
+
+def comparison_figures(studies: Sequence[ListedStudy], drawn: Sequence[Compared]) -> list[Figure]:
+    """Return the figures of compared studies; step times are drawn of one model alone, for nobody compares several."""
+    has_one_model = len({study.key.model for study in studies}) == 1
+    makers = (speedups_figure, step_times_figure) if has_one_model else (speedups_figure,)
+    return [figure for make in makers if (figure := make(drawn))]
 
 
 def _rows(shown: Sequence[ShownStudy], reviews: StudyReviews) -> list[Row]:

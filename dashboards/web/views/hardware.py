@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.dashboards.figures.speedups import speedups_figure, step_times_figure
+from ringtune.dashboards.figures.figure import Figure
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import hardware_of, layout, name_of, short
 from ringtune.service.domain.overview import ListedStudy, Wanted
 
-from .compare import compared
+from .compare import compared, comparison_figures
 from .dependencies import READERS_PAGE, OverviewDep, PageNumber, Text, new_router, on_page_threads
 
 PAGE = 50
@@ -55,7 +55,7 @@ def hardware(request: Request, overview: OverviewDep, q: Text = "", model: Text 
             "name": name_of(studies[0]) if studies else f"model {short(model)}",
             "studies": studies,
             "studies_left_out": listed.total - len(studies),
-            "figures": [figure for make in (speedups_figure, step_times_figure) if (figure := make(drawn))],
+            "figures": comparison_figures(studies, drawn),
             "left_out": max(0, len(studies) - MAX_DRAWN),
         }
         return respond(request, "hardware_model.html.j2", context)
@@ -96,8 +96,8 @@ def _grouped(studies: Sequence[ListedStudy], by: str) -> dict[str, list[ListedSt
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _figures(studies: Sequence[ListedStudy]) -> list[object]:
-    """Return the figures of the gains and step times of models, under names that tell machines apart."""
+def _figures(studies: Sequence[ListedStudy]) -> list[Figure]:
+    """Return the figures of studies under names that tell machines apart."""
     has_machines = len({study.key.hardware for study in studies}) > 1
     has_layouts = len({study.key.layout for study in studies}) > 1
     names = [
@@ -110,5 +110,4 @@ def _figures(studies: Sequence[ListedStudy]) -> list[object]:
         )
         for study in studies
     ]
-    drawn = compared(studies[:MAX_DRAWN], names=names)
-    return [figure for make in (speedups_figure, step_times_figure) if (figure := make(drawn))]
+    return comparison_figures(studies, compared(studies[:MAX_DRAWN], names=names))

@@ -10,23 +10,12 @@ import pytest
 
 from ringtune.tuner import read_log
 from ringtune.tuning.host_lock import HostLock
-from tests.integration.jobs import DEADLINE_S, Job, program, ringtune, run_job, started, wait_for_line
-from tests.integration.tuned_commands import tune, tune_script
+from tests.integration.jobs import DEADLINE_S, Job, ringtune, run_job, started, wait_for_line
+from tests.integration.tuned_commands import launches, tune, tune_script, tuned_program
 
 MIB = 2**20
 SLOW_STEPS = 400
 """Together they take as long as a launch may."""
-
-
-def tuned_program(folder: Path, *options: str) -> list[str]:
-    """Return the command line of the program that is tuned."""
-    return program("tuned_program", str(folder / "launches"), *options)
-
-
-def launches(folder: Path) -> list[str]:
-    """Return the fusion threshold of each launch so far."""
-    path = folder / "launches"
-    return path.read_text(encoding="utf-8").split() if path.exists() else []
 
 
 def first_word(job: Job) -> str:
@@ -36,7 +25,7 @@ def first_word(job: Job) -> str:
 
 
 def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
-    """A shell that reads the file has the variable; the tables name file, choice, speed-up and the knob that matters."""
+    """A shell that reads the file has the variable; the result names file, choice, speed-up and the knob."""
     finished = run_job(tune(tmp_path, tuned_program(tmp_path)))
 
     assert 0 == finished.code, finished.text

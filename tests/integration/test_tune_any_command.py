@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning a command whose knobs a file describes, from the first launch to the script of the winner."""
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ringtune.tuner import read_log
-from tests.integration.jobs import ringtune, run_job
+from tests.integration.jobs import ringtune, run_job, started
+from tests.waiting import wait_until
 
 SCRIPT = """
 import json, sys
@@ -18,6 +20,21 @@ for i in range(9): print('took', 5 + abs(bucket - 20) / 20, 'ms')
 KNOBS = r"""
 knobs:
   - {name: bucket, type: int, low: 1, high: 1000, scale: log2, pass: {json: {path: CONFIG}, key: bucket}}
+score_regex: took (\S+) ms
+result_regex: loss (\S+)
+"""
+MEETING = """
+bucket=$(cat "$1"); cd "$2" || exit
+echo "$RINGTUNE_LAUNCH_SLOT $bucket $1" >> launches
+[ "$bucket" = 100 ] || touch "here-$RINGTUNE_LAUNCH_SLOT"
+while [ "$bucket" != 100 ] && ! { [ -e here-0 ] && [ -e here-1 ]; }; do sleep 0.02; done
+[ -e hang ] && [ "$(wc -l < launches)" -gt 7 ] && sleep 600
+echo "took $((400 + bucket)) ms"; echo "loss 2.5"
+"""
+"""A command whose candidates wait for each other once, and from the eighth launch on hang while there is `hang`."""
+MEETING_KNOBS = r"""
+knobs:
+  - {name: bucket, type: int, low: 1, high: 99, default: 100, pass: {text: CONFIG, placeholder: '@bucket@'}}
 score_regex: took (\S+) ms
 result_regex: loss (\S+)
 """
@@ -62,3 +79,32 @@ def test_a_file_of_knobs_is_for_commands_alone(tmp_path: Path) -> None:
     assert (2, 2) == (given.code, missing.code)
     assert "--knobs describes the knobs of a command; --target horovod has its own" in given.stderr
     assert "--target command needs --knobs FILE" in missing.stderr
+
+
+def test_launches_at_once_meet_are_ended_together_and_resumed(tmp_path: Path) -> None:
+    """Two candidates run at the same time, with files of their own; the adoption test's launches are alone."""
+    config, knobs, hang, record = (tmp_path / name for name in ("config", "knobs.yaml", "hang", "launches"))
+    config.write_text("@bucket@", encoding="utf-8")
+    hang.touch()
+    knobs.write_text(MEETING_KNOBS.replace("CONFIG", str(config)), encoding="utf-8")
+    command = ["sh", "-c", MEETING, "sh", str(config), str(tmp_path)]
+    words = tune(
+        tmp_path, command, "--target", "command", "--knobs", str(knobs), "--max-samples", "6", "--parallel", "2"
+    )
+
+    with started(words) as job:
+        wait_until(lambda: record.exists() and len(record.read_text("utf-8").splitlines()) >= 9)
+        job.process.send_signal(signal.SIGINT)
+        ended = job.wait()
+    hang.unlink()
+    finished = run_job(words)
+
+    assert 128 + signal.SIGINT == ended.code, ended.text
+    assert 0 == finished.code, finished.text
+    assert "resuming: 2 configs were measured before" in finished.stderr
+    assert "chosen: bucket" in finished.stdout
+    launches = [line.split() for line in record.read_text("utf-8").splitlines()]
+    tested = sum(sample.phase == "adoption" for sample in read_log(tmp_path / "log").runs[-1].samples)
+    assert ["0"] * tested == [slot for slot, _, _ in launches[-tested:]]
+    assert {"0", "1"} == {slot for slot, _, _ in launches[1:5]}
+    assert all(Path(path).parent.name == slot for slot, _, path in launches)

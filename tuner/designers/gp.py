@@ -5,6 +5,9 @@ The acquisition function is evaluated at legal configs only: in the box around t
 "half chosen". The first candidates are neighbours of the best configs, the best configs with a parameter redrawn, and
 random configs. Each later round draws closer neighbours of the candidates with the largest expected improvement.
 
+Where trials are cheap, every third suggestion settles a knob that was not varied near the best config
+(`single_changes`): it is the change with the largest expected improvement.
+
 Once configs have failed, expected improvement counts as much as the probability that a candidate works (`Feasibility`).
 
 The designer repeats a measured config if its next sample has the larger knowledge gradient: among many noisy configs,
@@ -39,6 +42,7 @@ from ringtune.tuner.space.search_space import SearchSpace
 from .base import Prediction, Suggestion, expected_suggestion
 from .candidates import RandomPool, first_numbers, neighbours, redrawn
 from .initial_design import filling_config, next_initial_config
+from .single_changes import single_changes
 
 if TYPE_CHECKING:
     from ringtune.tuner.gp.feasibility import Feasibility
@@ -62,6 +66,8 @@ STEPS = (0.06, 0.02)
 """Standard deviation of a neighbour's steps in each round of refinement, encoded units."""
 CLIMBERS = 3
 """Number of best candidates that a round refines."""
+SETTLING_TURNS = 3
+"""Number of suggestions of which one changes a knob that was not varied near the best config."""
 LEAST_ADVANTAGE = 1e-6
 """Least advantage of a repeat, ln(step time): where nothing is worth much, a new config is tried."""
 DRAWS = 64
@@ -192,7 +198,7 @@ class GaussianProcessDesigner:
             if not tried.intersection(earlier):
                 return self._best_of(earlier)  # whether it is better or not, it shows whether the runs still hold
             known.update(earlier)
-        if self._are_trials_cheap and self._prior is None:
+        if self._is_free_to_explore:
             return filling_config(self._space, tried, self._seed)
         best = self._best_of(self._measured())
         return next_initial_config(self._space, best, tried | known, is_informed=self._prior is not None)
@@ -218,12 +224,30 @@ class GaussianProcessDesigner:
 
     def _most_valuable(self, process: "GaussianProcess") -> Config:
         """Return the most promising untried config, or a measured one whose repeat has a larger knowledge gradient."""
+        if (settling := self._settling_config(process)) is not None:
+            return settling
         promising = self._most_promising(process)
         measured = self._measured()
         points = self._points(measured, self._prior)
         again, first = process.lowest_means_after(points, self._points([promising], self._prior))
         best = int(np.argmin(again))
         return measured[best] if again[best] < first - LEAST_ADVANTAGE else promising
+
+    @property
+    def _is_free_to_explore(self) -> bool:
+        return self._are_trials_cheap and self._prior is None
+
+    def _settling_config(self, process: "GaussianProcess") -> Config | None:
+        """Return the best change of a knob that was not varied near the best config; None if there is none."""
+        if not self._is_free_to_explore or len(self._trials) % SETTLING_TURNS:
+            return None
+        measured = self._measured()
+        candidates = single_changes(self._space, self._best_of(measured), {trial.config for trial in self._trials})
+        if not candidates:
+            return None
+        normals = np.random.default_rng([self._seed, self._sample_count]).standard_normal((DRAWS, len(measured)))
+        gains = self._gains(process, self._points(measured, self._prior), candidates, normals)
+        return candidates[int(np.argmax(gains))]
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         """Return the untried config with the largest noisy expected improvement."""

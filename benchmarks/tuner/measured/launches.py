@@ -101,7 +101,9 @@ class TableLauncher(CommandLauncher):
     ) -> Launched:
         """Return a run of the config that the variables set."""
         del limits, command
-        ms = self._launches.launch(self._launches.space.default.replace(variables))
+        space = self._launches.space
+        set_knobs = {name: value for name, value in variables.items() if name in space.knobs}
+        ms = self._launches.launch(space.default.replace(set_knobs))
         if ms is None:
             return Launched((), LaunchEnding.BY_ITSELF, 1, 0.0, ())
         return Launched((ms,), LaunchEnding.BY_ITSELF, 0, ms * 1e-3, ())

@@ -20,6 +20,7 @@ from ringtune.tuner import (
     open_log,
 )
 from ringtune.tuner.logs.earlier import NOTHING_EARLIER, EarlierRuns, find_earlier
+from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.review import analyse, reading, review_log
 from ringtune.tuner.statistics.machine_level import LEAST_SIDE
 from ringtune.tuner.testing import Disturbances, SyntheticTarget
@@ -46,14 +47,13 @@ class Command(SyntheticTarget):
         return VoidReason.LAUNCH_FAILED if self.applied[-1]["k1"] == "8" else None
 
 
-def run(path: Path, run_id: str, command: SyntheticTarget | None = None, **limits: float | None) -> Outcome:
+def run(path: Path, run_id: str, **limits: float | None) -> Outcome:
     """Append a run to a log; it goes on from the newest one there."""
     earlier = find_earlier(path, {}, SPACE.to_json(), 0)
     settings = RunSettings(run_id=run_id, fixed_windows=True, warmup_steps=0, adoption_pairs=3, goes_on_from=earlier)
     log = open_log(path)
-    command = Command() if command is None else command
     settings = replace(settings, **{"max_samples": None, **limits})  # type: ignore[arg-type]
-    outcome = tune(command, make_designer("gp", SPACE, 0, are_trials_cheap=True), settings, log)
+    outcome = tune(Command(), make_designer("gp", SPACE, 0, are_trials_cheap=True), settings, log)
     log.close()
     records = [sample for log in find_earlier(path, {}, SPACE.to_json(), 0).logs[-1:] for sample in log.samples]
     return replace(outcome, records=[*records])
@@ -68,7 +68,8 @@ def test_earlier_samples_are_done_and_failed_configs_are_not_paid_for_again(tmp_
     assert failed
     assert 18 - 12 == len(samples(second, Phase.SEARCH))
     assert set() == failed & {str(sample.config) for sample in samples(second, Phase.SEARCH)}
-    assert LEAST_SIDE == [sample.phase for sample in second.records].index(Phase.SEARCH)
+    phases = [record.phase for record in second.records if isinstance(record, SampleRecord)]
+    assert LEAST_SIDE == phases.index(Phase.SEARCH)
     assert "an earlier run of the same job has adopted it, too" in second.result.verdict
 
 

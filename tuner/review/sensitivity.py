@@ -54,8 +54,12 @@ class Sensitivity:
 
     @property
     def finding(self) -> str:
-        """Verdict in words: matters, does not matter, or not known; an effect smaller than the drift is not known."""
-        if self.effect.low > 0:
+        """Verdict in words: matters, does not matter, or not known.
+
+        An effect below the drift, or too small to be worth a search, is not known to matter: one in ten intervals of
+        noise alone lies above zero.
+        """
+        if self.effect.low > 0 and self.effect.fraction >= SMALL_EFFECT:
             return MATTERS if math.log1p(self.effect.fraction) > self.drift else MAY_MATTER
         return DOES_NOT_MATTER if self.effect.high < SMALL_EFFECT else MAY_MATTER
 

@@ -9,8 +9,8 @@ import pytest
 
 from ringtune.tuner import VoidReason
 from ringtune.tuner.review import RunReview, analyse, review_log
-from ringtune.tuner.review.sensitivity import MATTERS, Sensitivity
-from ringtune.tuner.review.surrogate import MAX_WINDOWS, fit_surrogate
+from ringtune.tuner.review.sensitivity import DOES_NOT_MATTER, MATTERS, MAY_MATTER, Sensitivity, Slice
+from ringtune.tuner.review.surrogate import MAX_WINDOWS, SpeedUpInterval, fit_surrogate
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, flat_surface, poor_baseline
 from tests.unit.tuner.review.logs import HOROVOD, logged, reviewed
 
@@ -183,3 +183,21 @@ def test_best_and_worst_are_values_that_were_tried(run: RunReview) -> None:
         tried = {config[item.name] for config in surrogate.configs}
         assert {item.best, item.worst} <= tried
         assert len(tried) == item.tried
+
+
+@pytest.mark.parametrize(
+    ("effect", "finding"),
+    [
+        ((0.05, 0.01, 0.09), MATTERS),
+        ((0.016, 0.005, 0.026), MAY_MATTER),
+        ((0.01, 0.002, 0.018), DOES_NOT_MATTER),
+        ((0.05, -0.01, 0.11), MAY_MATTER),
+    ],
+)
+def test_an_effect_too_small_for_a_search_is_not_said_to_matter(
+    effect: tuple[float, float, float], finding: str
+) -> None:
+    """Noise alone puts one interval in ten above zero, and of many parameters one has it."""
+    item = Sensitivity("a", 1, 2, SpeedUpInterval(*effect), 2, Slice("a", (), ()))
+
+    assert finding == item.finding

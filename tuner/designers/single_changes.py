@@ -7,7 +7,7 @@ of the best config settles that. A knob counts as varied once a tried config is 
 most one knob more.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.parameter_types import Parameter
@@ -29,16 +29,26 @@ def single_changes(space: SearchSpace, best: Config, tried: Collection[Config]) 
         best: The best config so far.
         tried: All configs tried so far, those that failed, too.
     """
+    changes = (
+        config
+        for parameter in _unvaried(space, best, tried)
+        for config in _values_of(space, best, parameter)
+        if _is_far(parameter, best, config)
+    )
+    return [config for config in dict.fromkeys(changes) if config not in tried]
+
+
+def _unvaried(space: SearchSpace, best: Config, tried: Collection[Config]) -> list[Parameter]:
+    """Return the knobs that were not varied near the best config."""
     distant = ([p.name for p in space.free if _is_far(p, best, config)] for config in tried)
     varied = {name for names in distant if len(names) <= MOST_FAR for name in names}
-    changes = (
-        (parameter, best.replace({**space.fixed, parameter.name: parameter.at_quantile((place + 0.5) / VALUES)}))
-        for parameter in space.free
-        if parameter.name not in varied
-        for place in range(VALUES)
-    )
-    far = (config for parameter, config in changes if _is_far(parameter, best, config))
-    return [config for config in dict.fromkeys(far) if config not in tried]
+    return [parameter for parameter in space.free if parameter.name not in varied]
+
+
+def _values_of(space: SearchSpace, best: Config, parameter: Parameter) -> Iterator[Config]:
+    """Yield the best config with each value of a knob that is looked at."""
+    for place in range(VALUES):
+        yield best.replace({**space.fixed, parameter.name: parameter.at_quantile((place + 0.5) / VALUES)})
 
 
 def _is_far(parameter: Parameter, first: Config, second: Config) -> bool:

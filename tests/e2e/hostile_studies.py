@@ -69,6 +69,11 @@ class HostileStudies:
         """The models that several kinds of hardware share."""
         return [_model_together(number) for number in range(0, len(self.together), GROUP)]
 
+    def of_one_model(self, count: int) -> list[tuple[str, ...]]:
+        """Return the studies that share a model, so many at once at most."""
+        groups = [self.together[begin : begin + GROUP] for begin in range(0, len(self.together), GROUP)]
+        return [group[begin : begin + count] for group in groups for begin in range(0, len(group), count)]
+
 
 def write_hostile_database(
     folder: Path, names: Sequence[str], *, is_every_name_a_value: bool = False

@@ -96,13 +96,12 @@ def look_at_lists(seen: Visit, service: WebService, studies: HostileStudies, eve
 
 
 def look_at_figures(seen: Visit, service: WebService, studies: HostileStudies, every: int = 1) -> None:
-    """Names in figures, their tables and their data: kinds of hardware beside each other, and studies."""
+    """Names in figures, their tables and their data: kinds of hardware beside each other, and studies of one model."""
     for model in studies.models[::every]:
         page = check(seen, f"{service.url}/hardware?model={model}")
         assert page.locator("[data-figure] svg.main-svg").count() >= 2
-    for begin in range(0, len(studies.alone), COMPARED * every):
-        compared = [("study", study_id) for study_id in studies.alone[begin : begin + COMPARED]]
-        page = check(seen, f"{service.url}/compare?{urlencode(compared)}")
+    for ids in studies.of_one_model(COMPARED)[::every]:
+        page = check(seen, f"{service.url}/compare?{urlencode([('study', study_id) for study_id in ids])}")
         assert page.locator("[data-figure] svg.main-svg").count() >= 2
 
 

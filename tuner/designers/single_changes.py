@@ -53,7 +53,5 @@ def _values_of(space: SearchSpace, best: Config, parameter: Parameter) -> Iterat
 
 def _is_far(parameter: Parameter, first: Config, second: Config) -> bool:
     """Return whether two configs are far from each other in a knob."""
-    values = first[parameter.name], second[parameter.name]
-    if values[0] == values[1]:
-        return False
-    return max(abs(a - b) for a, b in zip(*map(parameter.encode, values), strict=True)) > FAR
+    one, other = parameter.encode(first[parameter.name]), parameter.encode(second[parameter.name])
+    return max(abs(a - b) for a, b in zip(one, other, strict=True)) > FAR

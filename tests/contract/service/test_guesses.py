@@ -3,14 +3,18 @@
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from fastapi.testclient import TestClient
 
+from ringtune.service import app
 from tests.contract.service.applications import READ_SECRET, application, bearer
 
 
-def test_guesses_are_answered_429_and_who_is_known_goes_on(tmp_path: Path) -> None:
-    """A caller that had a valid token from the same address before is answered as ever."""
+def test_guesses_are_answered_429_and_who_is_known_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that had a valid token from the same address before is answered as ever; the clock stands still."""
+    monkeypatch.setattr(app, "time", SimpleNamespace(monotonic=lambda: 0.0))
     with TestClient(application(tmp_path)) as client:
         assert 200 == client.get("/v1/studies", headers=bearer(READ_SECRET)).status_code
         replies = [client.get("/v1/studies", headers=bearer(f"guess-{number:020}")) for number in range(60)]

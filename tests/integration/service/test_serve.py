@@ -20,8 +20,6 @@ from ringtune.service.store import reports
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.integration.service.server_process import CommandLine, serving, serving_launched
 
-READY_S = 60.0
-"""Many times what it takes on an idle machine; a benchmark measures."""
 SECRET = "a-secret-that-is-long-enough"
 
 
@@ -37,7 +35,6 @@ def test_it_runs_with_nothing_else(tmp_path: Path, record_property: Any) -> None
     with serving_launched(tmp_path) as server:
         assert {"status": "ok"} == server.client.get("/readyz").json()
         record_property("ready_s", round(time.monotonic() - begun_s, 2))
-        assert time.monotonic() - begun_s < READY_S
         data = tmp_path / "ringtune" / "service.sqlite3"
         assert str(data) == server.data
         assert 0o700 == stat.S_IMODE(data.parent.stat().st_mode)

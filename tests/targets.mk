@@ -36,7 +36,7 @@ endef
 
 define ctest # (build folder, CMake options, name): configure, build and run the C++ tests; results as JUnit XML
 	$(call build_native,$(1),-DRINGTUNE_TESTS=ON $(2),ringtune_native_tests)
-	@ctest --test-dir $(1) -j $(JOBS) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(3).xml
+	@ctest --test-dir $(1) -j $(JOBS) --progress --output-on-failure --timeout 1200 --output-junit $(CURDIR)/$(RESULTS)/$(3).xml
 endef
 
 # (part, paths and options): run Python tests; results as JUnit XML.

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ringtune.tuner import Config
 
+from .knob_grid import KnobGrid
 from .outcomes import Choice
 from .spaces import Launches, MeasuredSpace
 
@@ -21,8 +22,8 @@ class Sampler(Protocol):
         """Take the time of a launch, milliseconds, or None if it failed: the default's, then that of each `ask`."""
 
 
-MakeSampler = Callable[[MeasuredSpace, int, int], Sampler]
-"""Sampler from a space, a seed, and the number of launches that it may plan for."""
+MakeSampler = Callable[[KnobGrid, int, int], Sampler]
+"""Sampler from a grid, a seed, and the number of launches that it may plan for."""
 
 
 def bare(
@@ -45,7 +46,7 @@ def bare(
 
 def _search(make: MakeSampler, space: MeasuredSpace, budgets: Sequence[int], seed: int) -> dict[int, Choice]:
     began_s = time.process_time()
-    sampler = make(space, seed, max(budgets))
+    sampler = make(space.grid, seed, max(budgets))
     spent_s = time.process_time() - began_s
     launches = Launches(space, seed)
     chosen, lowest_ms = space.default, float("inf")

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringtune.tuner import DEFAULT_DESIGNER, designer_names
+from ringtune.tuner.designers.registry import LATE_MODULES
 
 from .bare import MakeSampler, Sampler, bare
+from .knob_grid import KnobGrid
 from .launches import policy
 from .outcomes import Choice
 from .samplers.random_configs import RandomSampler
@@ -15,6 +17,20 @@ from .spaces import MeasuredSpace
 
 Choose = Callable[[MeasuredSpace, Sequence[int], int], Mapping[int, Choice]]
 """Choices on a space, at each budget, from a seed."""
+
+
+MODULES: Mapping[str, tuple[str, ...]] = {
+    "smac": ("smac", "ConfigSpace"),
+    "hebo": ("hebo", "pymoo", "torch"),
+    "botorch": ("botorch", "gpytorch", "torch"),
+}
+"""Modules that a library's sampler needs."""
+SAMPLERS: Mapping[str, tuple[str, str]] = {
+    "smac": ("smac_facade", "SmacSampler"),
+    "hebo": ("hebo_optimizer", "HeboSampler"),
+    "botorch": ("botorch_gp", "BotorchSampler"),
+}
+"""Module and class of a library's sampler."""
 
 
 @dataclass(frozen=True)
@@ -32,36 +48,37 @@ class Contestant:
     @property
     def missing(self) -> tuple[str, ...]:
         """The modules that are not installed."""
-        return tuple(module for module in self.modules if importlib.util.find_spec(module) is None)
+        return missing_modules(self.modules)
 
 
-OPTUNA_MODULES: Mapping[str, tuple[str, ...]] = {"cmaes": ("optuna", "cmaes"), "gp": ("optuna", "torch")}
-"""Modules of a sampler of Optuna; others need Optuna alone."""
+def missing_modules(modules: Sequence[str]) -> tuple[str, ...]:
+    """Return which modules are not installed."""
+    return tuple(module for module in modules if importlib.util.find_spec(module) is None)
+
+
+def library_sampler(name: str) -> MakeSampler:
+    """Return a sampler of `SAMPLERS`; its library is imported when it begins."""
+
+    def make(grid: KnobGrid, seed: int, launches: int) -> Sampler:
+        module, made = SAMPLERS[name]
+        maker: MakeSampler = getattr(importlib.import_module(f"{__package__}.samplers.{module}"), made)
+        return maker(grid, seed, launches)
+
+    return make
 
 
 def _study(sampler: str, *, all_categories: bool = False) -> Contestant:
-    def make(space: MeasuredSpace, seed: int, launches: int) -> Sampler:
+    def make(grid: KnobGrid, seed: int, launches: int) -> Sampler:
         del launches
         from .samplers.optuna_study import StudySampler  # noqa: PLC0415  (an extra)
 
-        return StudySampler(space, seed, sampler, all_categories=all_categories)
+        return StudySampler(grid, seed, sampler, all_categories=all_categories)
 
-    return Contestant(bare(make), OPTUNA_MODULES.get(sampler, ("optuna",)))
-
-
-def _late(module: str, name: str, needs: tuple[str, ...], *, plans: bool = False) -> Contestant:
-    """Return a sampler of a module whose libraries may be missing."""
-
-    def make(space: MeasuredSpace, seed: int, launches: int) -> Sampler:
-        maker: MakeSampler = getattr(importlib.import_module(f"{__package__}.samplers.{module}"), name)
-        return maker(space, seed, launches)
-
-    return Contestant(bare(make, plans=plans), needs)
+    return Contestant(bare(make), LATE_MODULES[f"optuna:{sampler}"])
 
 
 def _with_designer(name: str, *, counts_all: bool = False) -> Contestant:
-    library, _, sampler = name.partition(":")
-    modules = OPTUNA_MODULES.get(sampler, ("optuna",)) if library == "optuna" else ()
+    modules = LATE_MODULES[name] if name.startswith("optuna:") else ()
     return Contestant(policy(name, counts_all=counts_all), modules)
 
 
@@ -74,8 +91,6 @@ CONTESTANTS: Mapping[str, Contestant] = {
     "tpe, categories": _study("tpe", all_categories=True),
     "cmaes": _study("cmaes"),
     "optuna gp": _study("gp"),
-    "smac": _late("smac_facade", "SmacSampler", ("smac", "ConfigSpace"), plans=True),
-    "hebo": _late("hebo_optimizer", "HeboSampler", ("hebo", "pymoo", "torch")),
-    "botorch": _late("botorch_gp", "BotorchSampler", ("botorch", "gpytorch", "torch")),
+    **{name: Contestant(bare(library_sampler(name), plans=name == "smac"), MODULES[name]) for name in SAMPLERS},
 }
 """Contestants by name, ours first: `ringtune, NAME` has the designer NAME in place of the default."""

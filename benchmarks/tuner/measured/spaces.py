@@ -7,8 +7,7 @@ config of the box without a row fails as well. Knobs with one value are left out
 
 import csv
 import gzip
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,8 @@ from statistics import median
 import numpy as np
 
 from ringtune.tuner import Config
+
+from .knob_grid import KnobGrid, number, place_of
 
 KINDS = ("convolution", "dedispersion")
 """Kernels whose files are read, by the beginning of their name."""
@@ -53,24 +54,17 @@ class MeasuredSpace:
     @cached_property
     def default(self) -> Config:
         """The valid config whose true time is the median of all."""
-        ordered = sorted(self._true_ms, key=lambda config: (self._true_ms[config], self.place(config)))
+        ordered = sorted(self._true_ms, key=lambda config: (self._true_ms[config], place_of(self.knobs, config)))
         return ordered[len(ordered) // 2]
+
+    @cached_property
+    def grid(self) -> KnobGrid:
+        """Its knobs and its default, without the times."""
+        return KnobGrid(self.knobs, self.default)
 
     def ratio(self, config: Config) -> float:
         """Return the true time of a valid config, in units of the best one."""
         return self._true_ms[config] / self.best_ms
-
-    def place(self, config: Config) -> tuple[int, ...]:
-        """Return the index of a config's value on each knob."""
-        return tuple(values.index(str(config[name])) for name, values in self.knobs.items())
-
-    def config_at(self, place: Sequence[int]) -> Config:
-        """Return the config whose values have these indices."""
-        return Config({name: values[at] for (name, values), at in zip(self.knobs.items(), place, strict=True)})
-
-    def is_ordered(self, knob: str) -> bool:
-        """Return whether all values of a knob are numbers."""
-        return all(_number(value) is not None for value in self.knobs[knob])
 
 
 class Launches:
@@ -135,12 +129,4 @@ def read_space(path: Path) -> MeasuredSpace:
 
 
 def _ascending(values: set[str]) -> tuple[str, ...]:
-    return tuple(sorted(values, key=lambda value: (_number(value) or 0.0, value)))
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    return tuple(sorted(values, key=lambda value: (number(value) or 0.0, value)))

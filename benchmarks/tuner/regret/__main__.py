@@ -20,7 +20,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from ringtune.errors import ConfigError
 
 from .ablation import ablate
-from .contestants import OPTUNA_RIVALS, RIVALS, rivals_here
+from .contestants import RIVALS, missing_of
 from .harness import KeptOutcomes, Outcome, RegretBenchmark
 from .outcomes import Outcomes
 from .plots import write_plots
@@ -66,11 +66,10 @@ def main() -> None:
     if arguments.ablate:
         _print_ablation(sources, range(arguments.seeds), arguments.jobs)
         return
-    rivals = tuple(arguments.rivals or rivals_here())
-    missing = sources.missing()
-    if arguments.rivals is None and not set(OPTUNA_RIVALS) <= set(rivals):
-        missing.append("no Optuna: install ringtune[benchmark] to compare with it")
-    for note in missing:
+    asked = tuple(arguments.rivals or RIVALS)
+    rivals = tuple(rival for rival in asked if not missing_of(rival))
+    left_out = [f"not run: {rival}, which needs {', '.join(missing_of(rival))}" for rival in asked if missing_of(rival)]
+    for note in (*sources.missing(), *left_out):
         notes.print(note, highlight=False, markup=False)
     names, budgets = _problem_names(arguments, sources), tuple(arguments.budgets)
     try:

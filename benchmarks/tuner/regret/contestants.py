@@ -5,12 +5,12 @@ A rival picks by its own model or its best sample, and tests nothing. That leave
 policy has, which keeps some for the adoption test.
 """
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.tuner.measured.contestants import MODULES, SAMPLERS, library_sampler, missing_modules
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Config,
@@ -24,6 +24,7 @@ from ringtune.tuner import (
     open_log,
 )
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
+from ringtune.tuner.designers.registry import LATE_MODULES
 from ringtune.tuner.policy.measuring import Meter, Order
 from ringtune.tuner.policy.settings import job_limits
 from ringtune.tuner.policy.trials import BASELINE_ID, TrialBook
@@ -33,6 +34,7 @@ from ringtune.tuner.testing import coarse_grid
 from .memoized import MemoizedDesigner
 from .priors import WINDOW_STEPS, PriorsOf, cost_model, earlier_job, falsehoods, nothing
 from .problem import Problem
+from .rivals.asked import AskedDesigner
 from .rivals.bagua import BaguaDesigner
 from .rivals.grid import GridDesigner
 from .rivals.horovod import HorovodDesigner
@@ -138,6 +140,11 @@ def _searching(make: Callable[[Problem, SearchSpace, int], Designer]) -> Rival:
     return pick
 
 
+def library_searcher(name: str) -> Rival:
+    """Return a sampler of another library that spends all steps on its search and tests nothing."""
+    return rival_searcher(lambda space, seed: AskedDesigner(library_sampler(name), space, seed))
+
+
 def without_noise(rival: Rival) -> Rival:
     """Return a rival on a machine without noise: its regret there is the search's alone."""
     return lambda problem, budgets, seed: rival(problem.without_noise, budgets, seed)
@@ -162,6 +169,11 @@ def model_optimum(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
     return dict.fromkeys(budgets, Pick(candidates[int(np.argmin(expected))]))
 
 
+OPTUNA = {"optuna gp": "optuna:gp", "optuna tpe": "optuna:tpe", "optuna cma-es": "optuna:cmaes"}
+"""Rivals with a sampler of Optuna, and the names of their designers."""
+TESTED = ", cut and tested"
+"""End of the name of a rival with ringtune's cuts and decision; none of them can take its prior."""
+
 RIVALS: Mapping[str, Rival] = {
     "ringtune": policy(cost_model),
     "ringtune, steps alone": policy(cost_model, steps_alone),
@@ -175,15 +187,12 @@ RIVALS: Mapping[str, Rival] = {
     "gp, untested": searcher("gp", cost_model),
     "skopt": searcher("skopt"),
     "skopt gp_hedge": rival_searcher(SkoptHedgeDesigner),
-    "optuna gp": searcher("optuna:gp"),
-    "optuna tpe": searcher("optuna:tpe"),
-    "optuna cma-es": searcher("optuna:cmaes"),
+    **{name: searcher(designer) for name, designer in OPTUNA.items()},
+    **{name: library_searcher(name) for name in SAMPLERS},
     "random": searcher("random"),
-    "optuna gp, cut and tested": policy(nothing, designer="optuna:gp"),
-    "optuna tpe, cut and tested": policy(nothing, designer="optuna:tpe"),
-    "optuna cma-es, cut and tested": policy(nothing, designer="optuna:cmaes"),
-    "skopt, cut and tested": policy(nothing, designer="skopt"),
-    "random, cut and tested": policy(nothing, designer="random"),
+    **{f"{name}{TESTED}": policy(nothing, designer=designer) for name, designer in OPTUNA.items()},
+    f"skopt{TESTED}": policy(nothing, designer="skopt"),
+    f"random{TESTED}": policy(nothing, designer="random"),
     "grid": rival_searcher(GridDesigner),
     "horovod": rival_searcher(HorovodDesigner),
     "bagua": rival_searcher(BaguaDesigner),
@@ -192,13 +201,17 @@ RIVALS: Mapping[str, Rival] = {
 }
 
 
-OPTUNA_RIVALS = tuple(name for name in RIVALS if name.startswith("optuna"))
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    **{name: LATE_MODULES[designer] for name, designer in OPTUNA.items()},
+    **{f"{name}{TESTED}": LATE_MODULES[designer] for name, designer in OPTUNA.items()},
+    **MODULES,
+}
+"""Modules of other libraries that rivals need."""
 
 
-def rivals_here() -> tuple[str, ...]:
-    """Return the names of those whose libraries are installed."""
-    is_there = all(importlib.util.find_spec(module) is not None for module in ("optuna", "cmaes"))
-    return tuple(name for name in RIVALS if is_there or name not in OPTUNA_RIVALS)
+def missing_of(rival: str) -> tuple[str, ...]:
+    """Return the modules that a rival needs and that are not installed."""
+    return missing_modules(NEEDS.get(rival, ()))
 
 
 class _Search:

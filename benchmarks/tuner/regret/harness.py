@@ -10,6 +10,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.tuner.measured import bare
 from ringtune import tuner
 from ringtune.errors import ConfigError
 
@@ -193,4 +194,5 @@ class KeptOutcomes:
 
 def _sources_digest() -> str:
     """Return what identifies the tuner and this comparison, but for what only shows results, or comes after them."""
-    return sources_digest((Path(tuner.__file__).parent, Path(__file__).parent), NOT_COMPARED)
+    folders = (Path(package.__file__).parent for package in (tuner, bare))
+    return sources_digest((*folders, Path(__file__).parent), NOT_COMPARED)

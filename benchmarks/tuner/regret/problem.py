@@ -27,8 +27,8 @@ class Problem(ABC):
 
     Attributes:
         name: Unique among problems.
-        kind: `simulated`, `recorded` (a surface of this engine's), `public` (measurements of others) or `relaunched`
-            (the same, every window a launch of its own).
+        kind: `simulated`, `drawn` (simulated, by a rule), `recorded` (a surface of this engine's), `public`
+            (measurements of others) or `relaunched` (the same, every window a launch of its own).
         step_noise: Standard deviation of ln(step time) between steps.
         ranks_per_host: Layout of a job of this engine, whose default begins it; empty where others chose the default.
         is_inert: Whether the knobs do nothing (A/A): any change is an error of the first kind.

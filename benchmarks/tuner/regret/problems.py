@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All problems by name: the simulator's scenarios, jobs whose knobs do nothing, recorded surfaces, public data."""
+"""All problems by name: simulated jobs, chosen, inert or drawn by a rule, recorded surfaces, and public data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ringtune.tuner.simulator import SCENARIOS
 
+from .drawn import drawn_problems
 from .problem import Problem
 from .public_data import public_problems, relaunched_problems
 from .recorded import recorded_problems
@@ -17,7 +18,7 @@ SURFACES = Path(__file__).parents[1] / "surfaces"
 """Folder of the recorded surfaces."""
 INERT = ("mobilenet_v2_np4_crowded", "manysmall_np2", "resnet50_8x8_25gbit", "resnet50_2x2_1gbit")
 """Scenarios that are also run with knobs that do nothing: two on busy machines, an ordinary and a quiet one."""
-KINDS = ("simulated", "recorded", "public", "relaunched")
+KINDS = ("simulated", "drawn", "recorded", "public", "relaunched")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def problems_of(sources: Sources, kind: str) -> Mapping[str, Problem]:
     if kind == "simulated":
         found += [SimulatedProblem(scenario) for scenario in SCENARIOS.values()]
         found += [SimulatedProblem(SCENARIOS[name], is_inert=True) for name in INERT]
+    elif kind == "drawn":
+        found += drawn_problems()
     elif kind == "recorded":
         found += recorded_problems(sources.surfaces)
     elif sources.data is not None:

@@ -20,11 +20,12 @@ STANDARD_ERRORS = 2.0
 """Standard errors by which a contestant must be ahead."""
 HEADINGS = {
     "simulated": "(a) simulated jobs",
-    "recorded": "(b) recorded surfaces of this engine",
-    "public": "(c) public measurements of other engines",
-    "relaunched": "(c) the same, every window a launch of its own",
+    "drawn": "(b) simulated jobs, drawn by a rule",
+    "recorded": "(c) recorded surfaces of this engine",
+    "public": "(d) public measurements of other engines",
+    "relaunched": "(d) the same, every window a launch of its own",
 }
-POOLED = ("simulated", "recorded", "public")
+POOLED = ("simulated", "drawn", "recorded", "public")
 """Kinds that are also looked at together, each problem as much as another; `relaunched` has those of `public` again."""
 
 

@@ -31,11 +31,12 @@ class SimulatedProblem(Problem):
     Attributes:
         scenario: The scenario.
         is_inert: Whether every config does what the baseline does.
+        kind: Its kind among problems.
     """
 
     scenario: Scenario
     is_inert: bool = False
-    kind = "simulated"
+    kind: str = "simulated"
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -19,6 +19,7 @@ from .problem import NEAR
 from .problems import Sources, all_problems
 from .report import STANDARD_ERRORS, WORSE
 from .rows import CONTROL, RING_CONTROL, RING_RUNS, RUNS, Row, of_rival, read_rows, rows_of, write_rows
+from .simulated import INERT_PREFIX
 
 ROOT = Path(__file__).parents[3]
 PAGES = (ROOT / "README.md", Path(__file__).parent / "README.md", ROOT / "docs" / "howto" / "tuning_budget.md")
@@ -30,24 +31,38 @@ SCATTER = (0.0, 0.015, 0.045, 0.1, 0.15)
 NAMES: Mapping[str, str] = {
     "ringtune": "ringtune",
     "ringtune, steps alone": "ringtune, `AUTOTUNE_MAX_STEPS` alone",
+    "ringtune, no prior": "ringtune without its prior",
+    "ringtune, false prior": "ringtune with a false prior",
     "ringtune, warm": "ringtune, job known from earlier runs",
+    "gp, untested": "ringtune's search alone",
+    "optuna tpe": "TPE",
+    "optuna cma-es": "CMA-ES",
+    "optuna gp": "Optuna's Gaussian process",
     "skopt": "scikit-optimize's expected improvement",
+    "skopt gp_hedge": "scikit-optimize's gp_hedge",
+    "smac": "SMAC3",
+    "hebo": "HEBO",
+    "botorch": "BoTorch",
     "bagua": "Bagua's scheme",
     "random": "random search",
     "grid": "grid search",
     "horovod": "Horovod's scheme",
+    "optuna tpe, cut and tested": "TPE, cut and tested",
+    "optuna cma-es, cut and tested": "CMA-ES, cut and tested",
+    "optuna gp, cut and tested": "Optuna's Gaussian process, cut and tested",
+    "skopt, cut and tested": "scikit-optimize, cut and tested",
+    "random, cut and tested": "random search, cut and tested",
     "cost model alone": "the cost model alone",
     "baseline": "the default",
 }
 """Rivals as the tables call them, in their order; those without rows are left out."""
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "all": ("simulated", "recorded", "public"),
-    "simulated": ("simulated",),
-    "recorded": ("recorded",),
-    "public": ("public",),
+    "all": ("simulated", "drawn", "recorded", "public"),
+    **{kind: (kind,) for kind in ("simulated", "drawn", "recorded", "public")},
 }
 PARTS: Mapping[str, str] = {
-    "simulated": "simulated",
+    "simulated": "simulated, chosen",
+    "drawn": "simulated, drawn by a rule",
     "recorded": "recorded",
     "public": "public tables",
     "all": "all together",
@@ -108,11 +123,12 @@ class Tables:
     def _regret(self, kind: str) -> list[list[str]]:
         """Return mean regret with its standard error and the share of runs near the optimum, by rival and budget."""
         rows = self._of(kind)
-        lines = [["", "seeds", "100 steps", *map(str, BUDGETS[1:])]]
+        lines = [["", "problems", "seeds", "100 steps", *map(str, BUDGETS[1:])]]
         for rival in _present(rows):
             mine = of_rival(rows, rival)
             cells = [_regret_cell([row for row in mine if row.budget == budget]) for budget in BUDGETS]
-            lines.append([NAMES[rival], str(len({row.seed for row in mine})), *cells])
+            counts = (str(len({getattr(row, of) for row in mine})) for of in ("problem", "seed"))
+            lines.append([NAMES[rival], *counts, *cells])
         return lines
 
     def _paired(self, kind: str) -> list[list[str]]:
@@ -140,17 +156,30 @@ class Tables:
         return [*lines, *(_spent_line(name, rows) for name, rows in parts.items() if rows)]
 
     def _safety(self, kind: str) -> list[list[str]]:
-        """Return how many picks leave a job over 1 % slower than its baseline, and the cost of the search."""
-        lines = [["", "runs", "over 1 % slower than the default", "most slower", "steps while tuning ÷ the default's"]]
-        rows = self._of(kind)
+        """Return what picks do to jobs, those included in which nothing is to be gained, and the search's cost."""
+        lines = [
+            [
+                "",
+                "problems",
+                "runs",
+                "over 1 % slower than the default",
+                "most slower",
+                "changed where knobs do nothing",
+                "steps while tuning ÷ the default's",
+            ]
+        ]
+        rows = [row for row in (*self._searched, *self._others) if row.kind in KINDS[kind]]
         for rival in (*_present(rows), UNSET):
             mine = of_rival(rows, rival)
-            if mine:
-                worse = sum(row.loss > WORSE for row in mine)
-                most = f"{100 * max(row.loss for row in mine):+.1f} %"
-                pace = f"{1 + np.mean([row.slow_down for row in mine]):.2f}"
-                name = NAMES.get(rival, UNSET)
-                lines.append([name, f"{len(mine):,}", f"{worse:,}", most, pace])
+            if not mine:
+                continue
+            worse = sum(row.loss > WORSE for row in mine)
+            most = f"{100 * max(row.loss for row in mine):+.1f} %"
+            inert = [row.is_changed for row in mine if row.problem.startswith(INERT_PREFIX)]
+            changed = f"{sum(inert):,} of {len(inert):,}" if inert else ""
+            pace = f"{1 + np.mean([row.slow_down for row in mine]):.2f}"
+            problems = str(len({row.problem for row in mine}))
+            lines.append([NAMES.get(rival, UNSET), problems, f"{len(mine):,}", f"{worse:,}", most, changed, pace])
         return lines
 
     def _by_scatter(self, kind: str) -> list[list[str]]:

@@ -19,7 +19,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch.quasirandom import SobolEngine
 
-from benchmarks.tuner.measured.spaces import MeasuredSpace
+from benchmarks.tuner.measured.knob_grid import KnobGrid
 from ringtune.tuner import Config
 
 INITIAL = 10
@@ -31,22 +31,22 @@ PATHS = 64
 class BotorchSampler:
     """The process, fitted anew for every suggestion."""
 
-    def __init__(self, space: MeasuredSpace, seed: int, launches: int) -> None:
+    def __init__(self, grid: KnobGrid, seed: int, launches: int) -> None:
         """Begin; `seed` decides every random choice."""
         del launches
         torch.manual_seed(seed)
         torch.set_num_threads(1)
-        self._space = space
+        self._grid = grid
         self._seed = seed
-        self._sobol = SobolEngine(len(space.knobs), scramble=True, seed=seed)
+        self._sobol = SobolEngine(len(grid.knobs), scramble=True, seed=seed)
         self._told: list[tuple[Config, float | None]] = []
 
     def ask(self) -> Config:
         """Return a point of the initial design, or the one that promises the largest improvement."""
         if len(self._told) <= INITIAL:
             drawn = self._sobol.draw(1)[0].tolist()
-            sizes = [len(values) for values in self._space.knobs.values()]
-            return self._space.config_at(
+            sizes = [len(values) for values in self._grid.knobs.values()]
+            return self._grid.config_at(
                 [min(int(share * size), size - 1) for share, size in zip(drawn, sizes, strict=True)]
             )
         with warnings.catch_warnings():
@@ -59,18 +59,18 @@ class BotorchSampler:
 
     def _most_promising(self) -> Config:
         slowest_ms = max((ms for _, ms in self._told if ms is not None), default=1.0)
-        x = torch.tensor([self._space.place(config) for config, _ in self._told], dtype=torch.double)
+        x = torch.tensor([self._grid.place(config) for config, _ in self._told], dtype=torch.double)
         x /= self._scale()
         y = torch.tensor([[-math.log(slowest_ms if ms is None else ms)] for _, ms in self._told], dtype=torch.double)
         model = SingleTaskGP(x, y, outcome_transform=Standardize(m=1))
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         sampler = SobolQMCNormalSampler(torch.Size([PATHS]), seed=self._seed)
         gain = qLogNoisyExpectedImprovement(model, x, sampler=sampler, prune_baseline=True)
-        choices = [torch.linspace(0.0, 1.0, len(values), dtype=torch.double) for values in self._space.knobs.values()]
+        choices = [torch.linspace(0.0, 1.0, len(values), dtype=torch.double) for values in self._grid.knobs.values()]
         point, _ = optimize_acqf_discrete_local_search(
             gain, q=1, discrete_choices=choices, num_restarts=4, raw_samples=256, X_avoid=x, unique=True
         )
-        return self._space.config_at([round(at) for at in (point[0] * self._scale()).tolist()])
+        return self._grid.config_at([round(at) for at in (point[0] * self._scale()).tolist()])
 
     def _scale(self) -> torch.Tensor:
-        return torch.tensor([len(values) - 1 for values in self._space.knobs.values()], dtype=torch.double)
+        return torch.tensor([len(values) - 1 for values in self._grid.knobs.values()], dtype=torch.double)

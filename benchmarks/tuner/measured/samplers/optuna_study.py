@@ -12,7 +12,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from benchmarks.tuner.measured.spaces import MeasuredSpace
+from benchmarks.tuner.measured.knob_grid import KnobGrid
 from ringtune.tuner import Config
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
@@ -26,23 +26,23 @@ SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
 class StudySampler:
     """A study. Knobs whose values are numbers are their indices, in order; others are categories."""
 
-    def __init__(self, space: MeasuredSpace, seed: int, sampler: str, *, all_categories: bool = False) -> None:
+    def __init__(self, grid: KnobGrid, seed: int, sampler: str, *, all_categories: bool = False) -> None:
         """Start a study.
 
         Args:
-            space: The space.
+            grid: The space.
             seed: Decides every random choice.
             sampler: A name in `SAMPLERS`.
             all_categories: Whether knobs of numbers are categories as well.
         """
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._space = space
+        self._grid = grid
         self._study = optuna.create_study(sampler=SAMPLERS[sampler](seed))
         self._distributions: dict[str, BaseDistribution] = {
             name: IntDistribution(0, len(values) - 1)
-            if space.is_ordered(name) and not all_categories
+            if grid.is_ordered(name) and not all_categories
             else CategoricalDistribution(range(len(values)))
-            for name, values in space.knobs.items()
+            for name, values in grid.knobs.items()
         }
         self._asked: optuna.Trial | None = None
         self._learns_failures = sampler == "gp"
@@ -51,7 +51,7 @@ class StudySampler:
     def ask(self) -> Config:
         """Return what the sampler asks for."""
         self._asked = self._study.ask(self._distributions)
-        return self._space.config_at([self._asked.params[name] for name in self._distributions])
+        return self._grid.config_at([self._asked.params[name] for name in self._distributions])
 
     def tell(self, config: Config, ms: float | None) -> None:
         """Tell the study; the default was not asked for."""
@@ -62,6 +62,6 @@ class StudySampler:
         if self._asked is not None:
             self._study.tell(self._asked, value, state)
             return
-        params = dict(zip(self._distributions, self._space.place(config), strict=True))
+        params = dict(zip(self._distributions, self._grid.place(config), strict=True))
         told = create_trial(params=params, distributions=self._distributions, value=value, state=state)
         self._study.add_trial(told)

@@ -14,24 +14,21 @@ from smac import HyperparameterOptimizationFacade, Scenario
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 
-from benchmarks.tuner.measured.spaces import MeasuredSpace
+from benchmarks.tuner.measured.knob_grid import KnobGrid
 from ringtune.tuner import Config
 
 
 class SmacSampler:
     """SMAC's facade; its folder of files is removed with it."""
 
-    def __init__(self, space: MeasuredSpace, seed: int, launches: int) -> None:
+    def __init__(self, grid: KnobGrid, seed: int, launches: int) -> None:
         """Plan for a number of launches, on which the size of SMAC's initial design depends."""
         self._folder = tempfile.TemporaryDirectory()
         box = ConfigurationSpace(seed=seed)
-        for name, values in space.knobs.items():
-            default = str(space.default[name])
-            if space.is_ordered(name):
-                box.add(OrdinalHyperparameter(name, values, default_value=default))
-            else:
-                box.add(CategoricalHyperparameter(name, values, default_value=default))
-        self._box = box
+        for name, values in grid.knobs.items():
+            make = OrdinalHyperparameter if grid.is_ordered(name) else CategoricalHyperparameter
+            box.add(make(name, list(map(str, values)), default_value=str(grid.default[name])))
+        self._box, self._grid = box, grid
         logging.disable(logging.WARNING)
         scenario = Scenario(
             box, output_directory=Path(self._folder.name), deterministic=True, n_trials=launches, seed=seed
@@ -43,11 +40,16 @@ class SmacSampler:
     def ask(self) -> Config:
         """Return what SMAC asks for."""
         self._asked = self._smac.ask()
-        return Config({name: str(value) for name, value in self._asked.config.items()})
+        asked = self._asked.config
+        return self._grid.config_at(
+            [list(map(str, values)).index(str(asked[name])) for name, values in self._grid.knobs.items()]
+        )
 
     def tell(self, config: Config, ms: float | None) -> None:
         """Tell SMAC; the default was not asked for."""
-        info = self._asked or TrialInfo(Configuration(self._box, values=dict(config)), seed=0)
+        info = self._asked or TrialInfo(
+            Configuration(self._box, values={name: str(value) for name, value in config.items()}), seed=0
+        )
         self._slowest_ms = max(self._slowest_ms, ms or 0.0)
         cost, status = (self._slowest_ms, StatusType.CRASHED) if ms is None else (ms, StatusType.SUCCESS)
         self._smac.tell(info, TrialValue(cost=cost, status=status), save=False)

@@ -21,7 +21,7 @@ def space(tmp_path: Path) -> MeasuredSpace:
 def test_knobs_have_their_values_in_order_and_one_value_is_no_knob(space: MeasuredSpace) -> None:
     """Numbers are ordered as numbers, whatever the order of the rows."""
     assert {"tile": ("1", "4", "8", "16"), "threads": ("2", "8", "32", "64"), "pad": ("0", "1", "2")} == space.knobs
-    assert space.is_ordered("threads")
+    assert space.grid.is_ordered("threads")
 
 
 def test_the_default_is_the_median_and_the_best_the_lowest_median(space: MeasuredSpace) -> None:

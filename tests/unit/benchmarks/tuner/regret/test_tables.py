@@ -120,4 +120,15 @@ def test_a_problem_counts_where_random_search_misses_in_half_of_its_runs() -> No
     made = Tables([row("p", regret=0.05), row("q", regret=0.99)], control)
 
     assert {"p"} == counting(control)
-    assert "| ringtune | 1 | 5.0 %, 0 % | | | |" == made.table("regret, simulated").splitlines()[-1]
+    assert "| ringtune | 1 | 1 | 5.0 %, 0 % | | | |" == made.table("regret, simulated").splitlines()[-1]
+
+
+def test_decisions_count_where_nothing_is_to_be_gained() -> None:
+    """A change of knobs that do nothing is an error of the first kind; problems without a gain are in the table."""
+    control = [row("q", 0, 0.01)]
+    rows = [row("q", loss=0.02), row("aa_p"), row("aa_p", 1, is_changed=False)]
+
+    assert (
+        "| ringtune | 2 | 3 | 1 | +2.0 % | 1 of 2 | 0.90 |"
+        == Tables(rows, control).table("safety, all").splitlines()[-1]
+    )

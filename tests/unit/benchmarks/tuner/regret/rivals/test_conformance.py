@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from benchmarks.tuner.measured.samplers.random_configs import RandomSampler
+from benchmarks.tuner.regret.rivals.asked import AskedDesigner
 from benchmarks.tuner.regret.rivals.bagua import BaguaDesigner
 from benchmarks.tuner.regret.rivals.grid import GridDesigner
 from benchmarks.tuner.regret.rivals.horovod import HorovodDesigner
@@ -71,6 +73,14 @@ class TestSkoptHedgeDesigner(DesignerConformance):
         trials = self.converse(self.make_designer(search_space({}, default_config()), 4), self.ROUNDS)
 
         assert 5 < len({trial.config for trial in trials})
+
+
+class TestAskedDesigner(DesignerConformance):
+    """A sampler of another library, here one that draws at random."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a designer that asks it."""
+        return AskedDesigner(RandomSampler, space, seed)
 
 
 @pytest.mark.parametrize(("name", "count"), short_and_long(HISTORIES))

@@ -194,5 +194,5 @@ class KeptOutcomes:
 
 def _sources_digest() -> str:
     """Return what identifies the tuner and this comparison, but for what only shows results, or comes after them."""
-    folders = (Path(file).parent for file in (tuner.__file__, bare.__file__, __file__))
-    return sources_digest(folders, NOT_COMPARED)
+    ours = (Path(file).parent for file in (tuner.__file__, __file__))
+    return sources_digest((*ours, Path(bare.__file__).parent / "samplers"), NOT_COMPARED)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ringtune.tuner import DEFAULT_DESIGNER, designer_names
 from ringtune.tuner.designers.registry import LATE_MODULES
 
+from .ablated import ABLATED
 from .bare import MakeSampler, Sampler, bare
 from .knob_grid import KnobGrid
 from .launches import policy
@@ -82,10 +83,13 @@ def _with_designer(name: str, *, counts_all: bool = False) -> Contestant:
     return Contestant(policy(name, counts_all=counts_all), modules)
 
 
+RULE_OFF = "ringtune with "
+"""Beginning of the name of a search with a rule off."""
 CONTESTANTS: Mapping[str, Contestant] = {
     "ringtune": _with_designer(DEFAULT_DESIGNER),
     "ringtune, all launches": _with_designer(DEFAULT_DESIGNER, counts_all=True),
     **{f"ringtune, {name}": _with_designer(name) for name in designer_names() if name != DEFAULT_DESIGNER},
+    **{f"{RULE_OFF}{rule}": Contestant(policy(DEFAULT_DESIGNER, make=make)) for rule, make in ABLATED.items()},
     "random": Contestant(bare(RandomSampler)),
     "tpe": _study("tpe"),
     "tpe, categories": _study("tpe", all_categories=True),

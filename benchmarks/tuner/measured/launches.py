@@ -20,7 +20,17 @@ from ringtune.launch_tuning.launching import CommandLauncher, Launched, LaunchEn
 from ringtune.launch_tuning.scores import STEP_LINE, LineScore
 from ringtune.launch_tuning.stop_request import StopRequest
 from ringtune.launch_tuning.tune import TuneRequest, launch_designer, launch_settings
-from ringtune.tuner import Config, Prediction, SilentObserver, Suggestion, Trial, TuningRun, open_log
+from ringtune.tuner import (
+    Config,
+    Designer,
+    Prediction,
+    SearchSpace,
+    SilentObserver,
+    Suggestion,
+    Trial,
+    TuningRun,
+    open_log,
+)
 from ringtune.tuner.designers import DesignerWrapper
 
 from .outcomes import Choice
@@ -31,13 +41,18 @@ NO_FOLDER = Path("measured")
 """Folder of files that no launch needs."""
 
 
+MakeDesigner = Callable[[SearchSpace, int], Designer]
+"""Designer from a space and a seed."""
+
+
 def policy(
-    designer: str, *, counts_all: bool = False
+    designer: str, *, make: MakeDesigner | None = None, counts_all: bool = False
 ) -> Callable[[MeasuredSpace, Sequence[int], int], Mapping[int, Choice]]:
     """Return the whole policy with a designer, once for each budget.
 
     Args:
         designer: Name of the designer.
+        make: Makes another in its place.
         counts_all: Whether the budget is `--max-steps`, all launches; else it is `--max-samples`, the configs to try,
             beside which the baseline and the adoption test have launches of their own.
     """
@@ -45,13 +60,14 @@ def policy(
     def choose(space: MeasuredSpace, budgets: Sequence[int], seed: int) -> Mapping[int, Choice]:
         request = TuneRequest("command", COMMAND, NO_FOLDER, seed=seed, designer=designer)
         limit = "max_steps" if counts_all else "max_samples"
-        return {budget: tuned(space, replace(request, **{limit: budget})) for budget in budgets}  # type: ignore[arg-type]
+        requests = {budget: replace(request, **{limit: budget}) for budget in budgets}  # type: ignore[arg-type]
+        return {budget: tuned(space, each, make) for budget, each in requests.items()}
 
     return choose
 
 
-def tuned(space: MeasuredSpace, request: TuneRequest) -> Choice:
-    """Return the choice of a run of `ringtune tune`."""
+def tuned(space: MeasuredSpace, request: TuneRequest, make: MakeDesigner | None = None) -> Choice:
+    """Return the choice of a run of `ringtune tune`; `make` makes another designer than the request's."""
     request.check()
     engine = engine_of(space)
     launches = Launches(space, request.seed)
@@ -60,7 +76,8 @@ def tuned(space: MeasuredSpace, request: TuneRequest) -> Choice:
         target = LaunchTarget(
             engine, engine.space({}), launcher, NO_FOLDER, request.trial_timeout_s, on_launch=lambda _: None
         )
-        designer = TimedDesigner(launch_designer(request, target.space()))
+        box = target.space()
+        designer = TimedDesigner(launch_designer(request, box) if make is None else make(box, request.seed))
         result = TuningRun(
             target,
             designer,

@@ -7,23 +7,37 @@ from pathlib import Path
 
 import numpy as np
 
-from .contestants import CONTESTANTS
+from .contestants import CONTESTANTS, RULE_OFF
 from .outcomes import Outcome, read_outcomes
 
 FOLDER = Path(__file__).parent
 PAGE, ROWS = FOLDER / "README.md", FOLDER / "results" / "runs.csv.xz"
 MARKED = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end of table -->", re.DOTALL)
-ALL = "all"
-"""Name of the table over all spaces, each of which has the same weight."""
+ALL, ABLATION = "all", "ablation"
+"""Names of the tables over all spaces, each of which has the same weight."""
+OURS = "ringtune"
 
 
 def tables(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """Return a table in Markdown for each space, by name, and one over all of those with rows for each space."""
+    """Return tables in Markdown: one for each space, by name, one over all spaces, and that of the ablation.
+
+    The last two have the contestants with rows for each space.
+    """
     names = sorted({outcome.space for outcome in outcomes})
-    found = {name: _table([outcome for outcome in outcomes if outcome.space == name]) for name in names}
     run = {(outcome.space, outcome.contestant) for outcome in outcomes}
     whole = [outcome for outcome in outcomes if all((name, outcome.contestant) in run for name in names)]
-    return {**found, ALL: _table(whole)}
+    of_all, ablated = (_table([o for o in whole if is_in(o.contestant)]) for is_in in (_is_rival, _is_ablated))
+    rivals = [outcome for outcome in outcomes if _is_rival(outcome.contestant)]
+    found = {name: _table([outcome for outcome in rivals if outcome.space == name]) for name in names}
+    return {**found, ALL: of_all, ABLATION: ablated}
+
+
+def _is_rival(contestant: str) -> bool:
+    return not contestant.startswith(RULE_OFF)
+
+
+def _is_ablated(contestant: str) -> bool:
+    return contestant in CONTESTANTS and (contestant == OURS or not _is_rival(contestant))
 
 
 def mean_and_error(outcomes: Sequence[Outcome]) -> tuple[float, float]:

@@ -101,9 +101,21 @@ def test_spaces_have_the_same_weight_and_errors_are_over_seeds() -> None:
     rows = [outcome("random", s, 6, m + s, name) for name, m in (("a", 1.5), ("b", 3.5)) for s in (0, 1)]
 
     assert pytest.approx((3.0, (2 * 0.25) ** 0.5 / 2)) == mean_and_error(rows)
-    assert ["a", "b", "all"] == list(tables([*rows, outcome("tpe", 0, 6, 1.0, "a")]))
+    assert ["a", "b", "all", "ablation"] == list(tables([*rows, outcome("tpe", 0, 6, 1.0, "a")]))
     assert "tpe" not in tables([*rows, outcome("tpe", 0, 6, 1.0, "a")])["all"]
     assert "| random | 2 | 3.00 ± 0.35 | 6 | 2 | 0.250 |" in tables(rows)["all"]
+
+
+def test_searches_with_a_rule_off_have_a_table_of_their_own() -> None:
+    """Beside the search as it is; they are no rivals."""
+    rows = [outcome(name, 0, 6, 1.5) for name in ("ringtune", "ringtune with no repeats", "random")]
+
+    made = tables(rows)
+
+    assert "no repeats" not in made["all"] + made["a"]
+    assert ["ringtune", "ringtune with no repeats"] == [
+        line.split(" | ")[0].removeprefix("| ") for line in made["ablation"].splitlines()[2:]
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.xz"])

@@ -9,7 +9,7 @@ from mkdocs.config.defaults import MkDocsConfig
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Return the configuration with the version behind the name."""
-    source = Path(config.docs_dir).parent / "native" / "python" / "ringtune" / "__init__.py"
+    source = Path(config.docs_dir).parent / "native" / "python" / "ringtune" / "version.py"
     assigned = (node for node in ast.parse(source.read_text(encoding="utf-8")).body if isinstance(node, ast.Assign))
     version = next(ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "__version__")
     config.site_name = f"{config.site_name} {version}"

@@ -60,7 +60,7 @@ def test_the_build_tools_are_what_the_build_system_requires() -> None:
 
 def test_the_version_stands_in_one_place() -> None:
     """The package's module says it: the metadata reads it there, and the files that the documentation names have it."""
-    module = (REPOSITORY / "native/python/ringtune/__init__.py").read_text(encoding="utf-8")
+    module = (REPOSITORY / "native/python/ringtune/version.py").read_text(encoding="utf-8")
     version = re.search(r'^__version__ = "(.+)"$', module, re.MULTILINE)
     page = (REPOSITORY / "docs/install.md").read_text(encoding="utf-8")
 

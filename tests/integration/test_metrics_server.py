@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from ringtune.listen_address import ListenAddress
 from ringtune.metrics import server as server_module
-from ringtune.metrics.address import ListenAddress
 from ringtune.metrics.server import MAX_CONNECTIONS, MetricsServer
 
 ANY = ListenAddress("127.0.0.1", 0)

@@ -32,7 +32,7 @@ LEAST_MACHINES = 7
 CHOOSING = (1, 2, 3)
 """Numbers of machines that choose."""
 Runs = Mapping[str, Mapping[str, float]]
-"""Performance by config and machine, higher is better."""
+"""Performance by config and machine, higher is better, or gains."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +64,31 @@ def read_runs(path: Path) -> Runs:
 
 def choices(runs: Runs, machines: int) -> Iterator[Choice]:
     """Yield the choice of every set of so many machines."""
+    gains = _gains(runs)
+    for asked in combinations(sorted(runs[DEFAULT]), machines):
+        if choice := _choice(gains, asked):
+            yield choice
+
+
+def _gains(runs: Runs) -> Runs:
+    """Return the gain of every other config over the default, a fraction, by machine."""
     default = runs[DEFAULT]
-    gains = {
+    return {
         config: {machine: performance / default[machine] - 1.0 for machine, performance in of.items()}
         for config, of in runs.items()
         if config != DEFAULT
     }
-    for asked in combinations(sorted(default), machines):
-        seen = {config: fmean(of[m] for m in asked) for config, of in gains.items() if set(asked) <= set(of)}
-        others = {config: fmean(of[m] for m in set(of) - set(asked)) for config, of in gains.items()}
-        if seen:
-            chosen = max(seen, key=seen.__getitem__)
-            is_adopted = machines == 1 or _is_faster([gains[chosen][machine] for machine in asked])
-            yield Choice(seen[chosen], others[chosen] * is_adopted, max(others.values()), is_adopted)
+
+
+def _choice(gains: Runs, asked: Sequence[str]) -> Choice | None:
+    """Return what some machines choose; None where no config ran on all of them."""
+    seen = {config: fmean(of[m] for m in asked) for config, of in gains.items() if set(asked) <= set(of)}
+    if not seen:
+        return None
+    elsewhere = {config: fmean(of[m] for m in set(of) - set(asked)) for config, of in gains.items()}
+    chosen = max(seen, key=seen.__getitem__)
+    is_adopted = len(asked) == 1 or _is_faster([gains[chosen][machine] for machine in asked])
+    return Choice(seen[chosen], elsewhere[chosen] * is_adopted, max(elsewhere.values()), is_adopted)
 
 
 def _is_faster(gains: Sequence[float]) -> bool:

@@ -24,20 +24,16 @@ def tables(outcomes: Sequence[Outcome]) -> dict[str, str]:
     The last two have the contestants with rows for each space.
     """
     names = sorted({outcome.space for outcome in outcomes})
+    rivals = [outcome for outcome in outcomes if not outcome.contestant.startswith(RULE_OFF)]
+    by_name = {name: _table([outcome for outcome in rivals if outcome.space == name]) for name in names}
+    searches = [outcome for outcome in outcomes if outcome.contestant == OURS or outcome not in rivals]
+    return {**by_name, ALL: _table(_on_all(rivals, names)), ABLATION: _table(_on_all(searches, names))}
+
+
+def _on_all(outcomes: Sequence[Outcome], spaces: Sequence[str]) -> list[Outcome]:
+    """Return the outcomes of contestants that have some on each space."""
     run = {(outcome.space, outcome.contestant) for outcome in outcomes}
-    whole = [outcome for outcome in outcomes if all((name, outcome.contestant) in run for name in names)]
-    of_all, ablated = (_table([o for o in whole if is_in(o.contestant)]) for is_in in (_is_rival, _is_ablated))
-    rivals = [outcome for outcome in outcomes if _is_rival(outcome.contestant)]
-    found = {name: _table([outcome for outcome in rivals if outcome.space == name]) for name in names}
-    return {**found, ALL: of_all, ABLATION: ablated}
-
-
-def _is_rival(contestant: str) -> bool:
-    return not contestant.startswith(RULE_OFF)
-
-
-def _is_ablated(contestant: str) -> bool:
-    return contestant in CONTESTANTS and (contestant == OURS or not _is_rival(contestant))
+    return [outcome for outcome in outcomes if all((name, outcome.contestant) in run for name in spaces)]
 
 
 def mean_and_error(outcomes: Sequence[Outcome]) -> tuple[float, float]:

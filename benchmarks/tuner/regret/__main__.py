@@ -10,7 +10,7 @@ those whose knobs have no effect, have tables of their own, for safety. Tables o
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,10 +66,9 @@ def main() -> None:
     if arguments.ablate:
         _print_ablation(sources, range(arguments.seeds), arguments.jobs)
         return
-    asked = tuple(arguments.rivals or RIVALS)
+    asked = arguments.rivals or RIVALS
     rivals = tuple(rival for rival in asked if not missing_of(rival))
-    left_out = [f"not run: {rival}, which needs {', '.join(missing_of(rival))}" for rival in asked if missing_of(rival)]
-    for note in (*sources.missing(), *left_out):
+    for note in (*sources.missing(), *_left_out(asked)):
         notes.print(note, highlight=False, markup=False)
     names, budgets = _problem_names(arguments, sources), tuple(arguments.budgets)
     try:
@@ -84,6 +83,13 @@ def main() -> None:
     if arguments.plots is not None:
         write_plots(outcomes, arguments.plots)
         notes.print(f"figures: {arguments.plots}", highlight=False, markup=False)
+
+
+def _left_out(rivals: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each rival whose libraries are not installed."""
+    for rival in rivals:
+        if missing := missing_of(rival):
+            yield f"not run: {rival}, which needs {', '.join(missing)}"
 
 
 def _print_ablation(sources: Sources, seeds: range, jobs: int) -> None:

@@ -169,18 +169,8 @@ class Tables:
             ]
         ]
         rows = [row for row in (*self._searched, *self._others) if row.kind in KINDS[kind]]
-        for rival in (*_present(rows), UNSET):
-            mine = of_rival(rows, rival)
-            if not mine:
-                continue
-            worse = sum(row.loss > WORSE for row in mine)
-            most = f"{100 * max(row.loss for row in mine):+.1f} %"
-            inert = [row.is_changed for row in mine if row.problem.startswith(INERT_PREFIX)]
-            changed = f"{sum(inert):,} of {len(inert):,}" if inert else ""
-            pace = f"{1 + np.mean([row.slow_down for row in mine]):.2f}"
-            problems = str(len({row.problem for row in mine}))
-            lines.append([NAMES.get(rival, UNSET), problems, f"{len(mine):,}", f"{worse:,}", most, changed, pace])
-        return lines
+        by_rival = {rival: of_rival(rows, rival) for rival in (*_present(rows), UNSET)}
+        return [*lines, *(_safety_line(NAMES.get(rival, UNSET), mine) for rival, mine in by_rival.items() if mine)]
 
     def _by_scatter(self, kind: str) -> list[list[str]]:
         """Return the regret that a budget of steps leads to, by how much steps scatter."""
@@ -250,6 +240,16 @@ def _regret_cell(rows: Sequence[Row]) -> str:
     error, near = 100 * standard_error(rows), np.mean([row.regret <= NEAR for row in rows])
     margin = "" if np.isnan(error) else f" ± {error:.1f}"
     return f"{100 * _mean(rows):.1f}{margin} %, {100 * near:.0f} %"
+
+
+def _safety_line(name: str, rows: Sequence[Row]) -> list[str]:
+    worse = sum(row.loss > WORSE for row in rows)
+    most = f"{100 * max(row.loss for row in rows):+.1f} %"
+    inert = [row.is_changed for row in rows if row.problem.startswith(INERT_PREFIX)]
+    changed = f"{sum(inert):,} of {len(inert):,}" if inert else ""
+    pace = f"{1 + np.mean([row.slow_down for row in rows]):.2f}"
+    problems = str(len({row.problem for row in rows}))
+    return [name, problems, f"{len(rows):,}", f"{worse:,}", most, changed, pace]
 
 
 def _spent_line(name: str, rows: Sequence[Row]) -> list[str]:

@@ -19,13 +19,12 @@ from .errors import (
     RingtuneError,
     StoreError,
 )
+from .version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
-
-__version__ = "0.2.0"
 
 __all__ = [
     "CollectiveTimeout",

@@ -3,7 +3,7 @@
 
 import importlib.util
 
-from ringtune import __version__
+from ringtune.version import __version__
 
 from .basics import ccl_built, ddl_built, gloo_built, mpi_built, nccl_built
 

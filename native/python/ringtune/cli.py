@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from ringtune import __version__
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.version import __version__
 
 from .compare_commands import add_commands as add_compare_commands
 from .printable import printable, printable_lines

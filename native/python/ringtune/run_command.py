@@ -224,8 +224,8 @@ def _make_folder(folder: Path) -> None:
 
 def _report(choices: Choices) -> str:
     """Return what --version or --check-build print."""
-    from . import __version__  # noqa: PLC0415  (each command imports what it needs)
     from .build_report import build_report  # noqa: PLC0415
+    from .version import __version__  # noqa: PLC0415  (each command imports what it needs)
 
     return __version__ if choices.value("version") else build_report()
 

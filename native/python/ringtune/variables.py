@@ -8,7 +8,7 @@ from typing import Any
 from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
 from ringtune.tuner.space.parameters import engine_parameters
 
-from .metrics.address import ListenAddressReader
+from .listen_address import ListenAddressReader
 from .parsing import (
     BooleanReader,
     ChoiceReader,

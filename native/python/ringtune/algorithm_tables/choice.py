@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ringtune import __version__, _engine
+from ringtune import _engine
 from ringtune.console import Console
 from ringtune.errors import ConfigError, EngineError
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, layout_of
 from ringtune.settings import Settings
 from ringtune.tuner.space.parameters import AUTO
 from ringtune.usable_cores import usable_cores
+from ringtune.version import __version__
 
 from .measurement import LIMIT_S, measure_table, plan_measurement
 from .store import TableFileError, TableStore, read_table

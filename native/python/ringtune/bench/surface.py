@@ -21,10 +21,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ringtune import __version__, _engine
+from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.fingerprints import SURFACE_VERSION, machine_facts
 from ringtune.tuner import Config
+from ringtune.version import __version__
 
 from .contestants import BenchEnvironment
 from .network import Network, check_hosts, joined_hosts, parse_rate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ringtune import __version__, _engine
+from ringtune import _engine
 from ringtune.errors import RingtuneError
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, study_key
 from ringtune.service_link import ServiceJob, ServiceLink
@@ -15,6 +15,7 @@ from ringtune.tuning.memory import Memory
 from ringtune.tuning.question import JobIdentity, question_of, run_settings
 from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.tuning.waiting import Standby
+from ringtune.version import __version__
 from ringtune.world import World
 
 from .cost_prior import gradient_bytes, job_prior

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune import __version__
+from ringtune.version import __version__
 
 Message = dict[str, Any]
 

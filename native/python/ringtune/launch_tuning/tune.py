@@ -12,7 +12,6 @@ from typing import Any
 
 from rich.console import Console
 
-from ringtune import __version__
 from ringtune.console import write_line
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import hardware_fingerprint, machine_facts
@@ -35,6 +34,7 @@ from ringtune.tuner.logs.earlier import LIMITS, find_earlier, joined
 from ringtune.tuner.logs.file import advice_on
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.usable_cores import usable_cores
+from ringtune.version import __version__
 
 from .atomic_file import check_folder, replace_file
 from .engines import Engine, WinnerFile, engine_names, find_engine

@@ -10,10 +10,10 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from ringtune import __version__
+from ringtune.listen_address import MAX_PORT, ListenAddress
+from ringtune.version import __version__
 from ringtune.world import World
 
-from .address import MAX_PORT, ListenAddress
 from .engine_metrics import EngineCollector, JobCollector
 from .families import Families
 from .server import MetricsServer

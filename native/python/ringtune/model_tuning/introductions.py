@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from ringtune import __version__
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, machine_facts, study_key
 from ringtune.gpu_facts import find_gpus
 from ringtune.tuning.question import JobIdentity
+from ringtune.version import __version__
 
 from .live_model import LiveModel
 

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from ringtune import __version__
 from ringtune.errors import ConfigError, RingtuneError, error_from_name
 from ringtune.printable import printable_lines, quoted, shown
+from ringtune.version import __version__
 
 from .channel import Message
 from .place import Offer, Place

@@ -40,7 +40,7 @@ def test_every_draw_lies_within_its_ranges(question: str) -> None:
 
 
 def test_a_question_ends_with_enough_jobs_or_after_enough_draws() -> None:
-    """Of two questions' draws every second asks something, of the others' none."""
+    """Two questions ask something in every second draw, the others in none."""
     asking = list(QUESTIONS)[:2]
     numbers = itertools.count()
     tried: list[str] = []

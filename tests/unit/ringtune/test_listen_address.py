@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.metrics.address import ListenAddress
+from ringtune.listen_address import ListenAddress
 from ringtune.settings import Settings
 
 

@@ -10,14 +10,13 @@ and profilers stand between it and the rank.
 import errno
 import os
 import socket
-import struct
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from ringtune.errors import ConfigError
 from ringtune.printable import shown_command
+from ringtune.rendezvous.peer_process import PeerProcess, peer_process
 
 from . import explicit, joining, mpi, slurm, torch_store
 from .ancestors import ancestors
@@ -31,7 +30,6 @@ _IDENTIFIERS: tuple[Callable[[Mapping[str, str]], Identity | None], ...] = (
     slurm.identify,
 )
 _QUEUE = 128  # later processes that asked who the owner is; it never accepts them
-_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
@@ -47,7 +45,7 @@ def find_owner(environ: Mapping[str, str]) -> int | None:
     """Return the process id of this user's process that owns the place of an environment; None where none is seen."""
     identity = identify(environ)
     owner = None if identity is None else _ask(_socket_name(identity))
-    return owner.pid if owner is not None and owner.uid == os.getuid() and owner.pid > 0 else None
+    return owner.pid if owner is not None and owner.is_own_users and owner.pid > 0 else None
 
 
 class Ownership:
@@ -121,16 +119,8 @@ class Ownership:
         self._job_key = ""
 
 
-@dataclass(frozen=True)
-class _Owner:
-    """Holder of a place, as the kernel reports it; process id 0 for one of another pid namespace."""
-
-    pid: int
-    uid: int
-
-
 def _socket_name(identity: Identity) -> str:
-    digest = sha256(f"ringtune place\n{os.getuid()}\n{identity.text}".encode("utf-8", "surrogateescape"))
+    digest = sha256(f"ringtune place\n{os.geteuid()}\n{identity.text}".encode("utf-8", "surrogateescape"))
     return f"ringtune-place-{digest.hexdigest()[:40]}"
 
 
@@ -148,22 +138,19 @@ def _take(name: str) -> socket.socket | None:
     return held
 
 
-def _ask(name: str) -> _Owner | None:
+def _ask(name: str) -> PeerProcess | None:
     """Return who holds a place; None where that cannot be told."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK) as caller:
         try:
             caller.connect(f"\0{name}")
-            pid, uid, _ = _CREDENTIALS.unpack(
-                caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            )
+            return peer_process(caller)
         except OSError:  # it has ended meanwhile, or very many have asked
             return None
-    return _Owner(pid, uid)
 
 
-def _refuse(identity: Identity, owner: _Owner | None) -> None:
+def _refuse(identity: Identity, owner: PeerProcess | None) -> None:
     """Raise for a place that another process of this user owns; a stranger's socket of that name keeps nobody out."""
-    if owner is not None and owner.uid != os.getuid():
+    if owner is not None and not owner.is_own_users:
         return
     raise ConfigError(
         f"{identity.place} belongs to {_describe(owner)}: this process (pid {os.getpid()}) has inherited the variables "
@@ -173,7 +160,7 @@ def _refuse(identity: Identity, owner: _Owner | None) -> None:
     )
 
 
-def _describe(owner: _Owner | None) -> str:
+def _describe(owner: PeerProcess | None) -> str:
     if owner is None or owner.pid == 0:
         return "another process already"
     try:

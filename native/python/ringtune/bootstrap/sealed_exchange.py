@@ -215,7 +215,7 @@ class _Host:
             self._drop(next(iter(self._silent)), "the limit of open files is reached")
             return
         channel = Channel(connection, REQUEST_LIMIT_BYTES)
-        if channel.is_local and channel.peer()[1] != os.geteuid():
+        if channel.is_strangers:
             channel.close()
             self._refused.append("another user's")
             return
@@ -315,8 +315,8 @@ class _Guest:
             channel.close()
 
     def _talk(self, channel: Channel, text: str) -> str:
-        if channel.is_local and channel.peer()[1] != os.geteuid():
-            raise SealError(f"it is user {channel.peer()[1]}'s, and this process runs as user {os.geteuid()}")
+        if channel.is_strangers:
+            raise SealError(f"it is user {channel.peer().uid}'s, and this process runs as user {os.geteuid()}")
         nonce, is_noted = new_nonce(), False
         fields = {"rank": self._place.rank, "world_size": self._place.world_size, "nonce": nonce, "text": text}
         try:

@@ -103,7 +103,7 @@ def _first_of_hostfile(environ: Mapping[str, str]) -> str:
 def _address(nodes: Sequence[str], job: int, step: int, generation: int) -> Address:
     """Return where the first task listens."""
     if len(nodes) == 1:
-        return Address("unix", f"ringtune-slurm-{os.getuid()}-{job}-{step}.{generation}")
+        return Address("unix", f"ringtune-slurm-{os.geteuid()}-{job}-{step}.{generation}")
     return Address("tcp", first_node_address(nodes), FIRST_PORT + (job * 31 + step) % PORTS)
 
 

@@ -7,7 +7,6 @@ be dropped when there are many: an honest rank that loses its place that way cal
 """
 
 import errno
-import os
 import socket
 import time
 from collections.abc import Callable, Collection
@@ -152,7 +151,7 @@ class Acceptor:
     def _welcome(self, connection: socket.socket) -> None:
         """Take a connection in; what says garbage at once, as most strangers do, costs no more than reading it."""
         channel = Channel(connection, HELLO_LIMIT_BYTES)
-        if channel.is_local and channel.peer()[1] != os.getuid():
+        if channel.is_strangers:
             channel.close()
             return
         pending = PendingConnection(channel, Deadline.after(GREETING_LIMIT_S))

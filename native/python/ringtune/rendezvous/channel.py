@@ -22,6 +22,8 @@ from typing import Any, Protocol
 from ringtune.printable import shown
 from ringtune.standard_streams import above_standard_streams
 
+from .peer_process import PeerProcess, peer_process
+
 Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 1 << 20  # the largest honest message, the plan of a world of 1,000 ranks, is under 256 KiB
@@ -193,11 +195,14 @@ class Channel:
         """Say how long a frame the peer may send from now on."""
         self._decoder.limit_bytes = limit_bytes
 
-    def peer(self) -> tuple[int, int]:
-        """Return (pid, uid) of the process at the other end of a unix socket, as the kernel saw it connect."""
-        size = struct.calcsize("3i")
-        pid, uid, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-        return pid, uid
+    def peer(self) -> PeerProcess:
+        """Return the process at the other end of a unix socket, as the kernel saw it connect."""
+        return peer_process(self._socket)
+
+    @property
+    def is_strangers(self) -> bool:
+        """Whether the peer is a process of this host, but of another user."""
+        return self.is_local and not self.peer().is_own_users
 
     def hasten(self) -> None:
         """Send short messages over TCP at once, without waiting for more to go with them."""

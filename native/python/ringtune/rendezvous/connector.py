@@ -6,7 +6,6 @@ is still in an earlier `init()`. Others, such as another job key, are an error a
 """
 
 import errno
-import os
 import time
 from dataclasses import dataclass
 
@@ -139,7 +138,7 @@ def _attempt(to: Destination, membership: Membership, join: Message, patience: _
 
 
 def _prove(channel: Channel, to: Destination, membership: Membership, join: Message, patience: _Patience) -> None:
-    if channel.is_local and channel.peer()[1] != os.getuid():
+    if channel.is_strangers:
         raise ConfigError(f"{to.address} belongs to another user; choose another RINGTUNE_RENDEZVOUS")
     answer_by = Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S))
     generation, nonce = membership.generation or 0, new_nonce()

@@ -156,7 +156,7 @@ class HostGroup:
 
     def _shared(self, segment_fd: int) -> Seat:
         ranks = self._layout.local_ranks[1:]
-        pids = (os.getpid(), *(self._channels[rank].peer()[0] for rank in ranks))
+        pids = (os.getpid(), *(self._channels[rank].peer().pid for rank in ranks))
         seat = Seat(segment_fd, _open_pidfds(self._layout.local_ranks, pids), pids)
         try:
             for rank in ranks:

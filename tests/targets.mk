@@ -46,7 +46,7 @@ define pytest
 endef
 BESIDE_RANKS := -n $(JOBS_AT_ONCE) --dist loadfile --no-loadscope-reorder
 
-test: setup ## run the core tests, C++ and Python: 5 minutes on two quiet cores, 15 and more on busy ones
+test: setup ## run the core tests, C++ and Python: 8 minutes on two quiet cores, 15 on busy ones
 	@rm -rf $(RESULTS)
 	@is_bad=0; \
 	$(MAKE) --no-print-directory --keep-going --jobs 2 $(CORE_PARTS) || is_bad=1; \

@@ -90,6 +90,7 @@ def test_a_run_ends_after_its_steps(tmp_path: Path, run_arm: RunArm) -> None:
     assert [[0, 2, 0], [1, 2, 1]] == [found["place"] for found in findings(tmp_path / "ringtune")]
 
 
+@pytest.mark.long
 def test_a_script_with_the_hook_loses_it_under_ddp(tmp_path: Path, run_arm: RunArm) -> None:
     """A script written for ringtune is compared with DDP alone."""
     runs = {arm: run_arm(arm, "compared_ddp", str(SCRIPT_STEPS), "hook") for arm in ARMS}

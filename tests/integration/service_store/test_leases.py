@@ -156,6 +156,7 @@ def test_without_a_designer_configs_fill_the_space(service: Service) -> None:
     assert len(many) == len(set(many))
 
 
+@pytest.mark.long
 def test_a_designer_in_its_own_process_fills_the_queue(template: Callable[[str], str]) -> None:
     """Suggestions come from the designer once it has computed some; a killed process is replaced, and all end."""
     database = Database.open(template("sqlite"))
@@ -183,6 +184,7 @@ def test_a_designer_in_its_own_process_fills_the_queue(template: Callable[[str],
         os.kill(replaced[0], 0)
 
 
+@pytest.mark.long
 def test_a_task_whose_process_is_killed_goes_to_the_next_one(template: Callable[[str], str]) -> None:
     """The process dies with a task in its pipe: the queue is filled all the same, without another ask."""
     service = Service(Database.open(template("sqlite")), policy=ServiceLimits(queued_suggestions=1))

@@ -201,7 +201,7 @@ class Channel:
 
     @property
     def is_strangers(self) -> bool:
-        """Whether the peer is a process of this host, but of another user."""
+        """True if the peer is a process of this host, but of another user."""
         return self.is_local and not self.peer().is_own_users
 
     def hasten(self) -> None:

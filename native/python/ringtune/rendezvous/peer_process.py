@@ -26,7 +26,7 @@ class PeerProcess(NamedTuple):
 
     @property
     def is_own_users(self) -> bool:
-        """Whether it is a process of this process's effective user."""
+        """True if it is a process of this process's effective user."""
         return self.uid == os.geteuid()
 
 

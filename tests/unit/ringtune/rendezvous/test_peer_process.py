@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may connect: processes of the same effective user, and no others."""
+"""Only processes of the same effective user may connect."""
 
 import os
 import socket

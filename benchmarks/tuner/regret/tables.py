@@ -26,6 +26,8 @@ PAGES = (ROOT / "README.md", Path(__file__).parent / "README.md", ROOT / "docs" 
 MARKED = re.compile(r"<!-- table: (?P<name>[\w ,]+) -->\n.*?<!-- end of table -->", re.DOTALL)
 OURS, UNSET, BEFORE = "ringtune", "ringtune, nothing set", "ringtune, 20 samples"
 BUDGETS = (100, 200, 300, 600)
+SUMMARY_BUDGET = 300
+"""Budget of the summary, steps."""
 SCATTER = (0.0, 0.015, 0.045, 0.1, 0.15)
 """Bounds of how much steps scatter, as a standard deviation of ln(step time)."""
 NAMES: Mapping[str, str] = {
@@ -99,7 +101,7 @@ class Tables:
         self._gains = gains
         self._ring = ring
         self._searched = [row for row in runs if row.problem in counted]
-        self._others = [row for row in runs if row.problem not in counted]
+        self._every = runs
 
     def table(self, name: str) -> str:
         """Return a table in Markdown: what it shows, and of which problems, such as `regret, all`."""
@@ -110,6 +112,7 @@ class Tables:
             "regret": self._regret,
             "paired": self._paired,
             "unset": self._unset,
+            "summary": self._summary,
             "safety": self._safety,
             "control": self._settled,
             "scatter": self._by_scatter,
@@ -129,6 +132,18 @@ class Tables:
             cells = [_regret_cell([row for row in mine if row.budget == budget]) for budget in BUDGETS]
             counts = (str(len({getattr(row, of) for row in mine})) for of in ("problem", "seed"))
             lines.append([NAMES[rival], *counts, *cells])
+        return lines
+
+    def _summary(self, kind: str) -> list[list[str]]:
+        """Return each rival's regret at one budget, and what its picks do to jobs at all of them."""
+        lines = [["", "seeds", f"regret after {SUMMARY_BUDGET} steps", "within 2 %", "picks over 1 % slower"]]
+        searched, every = self._of(kind), [row for row in self._every if row.kind in KINDS[kind]]
+        for rival in _present(searched):
+            mine = [row for row in of_rival(searched, rival) if row.budget == SUMMARY_BUDGET]
+            regret, near = _regret_cell(mine).split(", ")
+            slower = [row.loss > WORSE for row in of_rival(every, rival)]
+            seeds = str(len({row.seed for row in mine}))
+            lines.append([NAMES[rival], seeds, regret, near, f"{sum(slower):,} of {len(slower):,}"])
         return lines
 
     def _paired(self, kind: str) -> list[list[str]]:
@@ -168,7 +183,7 @@ class Tables:
                 "steps while tuning ÷ the default's",
             ]
         ]
-        rows = [row for row in (*self._searched, *self._others) if row.kind in KINDS[kind]]
+        rows = [row for row in self._every if row.kind in KINDS[kind]]
         by_rival = {rival: of_rival(rows, rival) for rival in (*_present(rows), UNSET)}
         return [*lines, *(_safety_line(NAMES.get(rival, UNSET), mine) for rival, mine in by_rival.items() if mine)]
 

@@ -12,13 +12,13 @@ import fcntl
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ringtune.output_files import PRIVATE_MODE, replace_whole
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.parameters import FIRST_KNOBS, with_later_knobs
 
@@ -167,15 +167,7 @@ class StudyStore:
 
     def _replace(self, data: bytes) -> tuple[int, int]:
         """Replace the file; return the new one's device and inode."""
-        with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=self.path.stem, delete=False) as scratch:
-            try:
-                scratch.write(data)
-                status = os.fstat(scratch.fileno())
-                scratch.close()  # a full disk may only be reported here
-                Path(scratch.name).replace(self.path)
-            except OSError:
-                Path(scratch.name).unlink(missing_ok=True)
-                raise
+        status = replace_whole(self.path, data, PRIVATE_MODE)
         return status.st_dev, status.st_ino
 
 

@@ -13,6 +13,8 @@ import stat
 from pathlib import Path
 
 NEW_FILE_MODE = 0o666  # less the umask
+PRIVATE_MODE = 0o600
+"""Permissions of a file that is its owner's alone."""
 
 
 def write_output_file(path: Path, content: bytes) -> None:
@@ -36,13 +38,16 @@ def write_output_file(path: Path, content: bytes) -> None:
         replace_whole(path, content, None if mode is None else stat.S_IMODE(mode))
 
 
-def replace_whole(path: Path, content: bytes, mode: int | None = None) -> None:
+def replace_whole(path: Path, content: bytes, mode: int | None = None) -> os.stat_result:
     """Write content beside a file, then rename it onto that; who opens the file meets the old content or the new.
 
     Args:
         path: The file. A link is replaced, not followed.
         content: Its new content.
         mode: Permissions; None for those of a new file.
+
+    Returns:
+        Status of the new file, which another process may have replaced since.
 
     Raises:
         OSError: If it cannot be written; nothing is left behind then.
@@ -54,11 +59,13 @@ def replace_whole(path: Path, content: bytes, mode: int | None = None) -> None:
             file.write(content)
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
+            status = os.fstat(file.fileno())
         beside.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+    return status
 
 
 def is_shared(folder: Path) -> bool:

@@ -6,11 +6,11 @@ Files are replaced as a whole: who reads one meets the old table or the new one.
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from ringtune.cache_files import START_LIMIT_S, read_regular_file, user_cache_folder, within
+from ringtune.output_files import PRIVATE_MODE, replace_whole
 
 from .table import AlgorithmTable, TableKey
 
@@ -64,14 +64,7 @@ class TableStore:
     def _save(self, key: TableKey, table: AlgorithmTable) -> Path:
         path = self.path(key)
         self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=self._folder, prefix=path.stem, delete=False) as scratch:
-            try:
-                json.dump(table.to_json(), scratch, indent=1)
-                scratch.close()  # a full disk may say so only now
-                Path(scratch.name).replace(path)
-            except OSError:
-                Path(scratch.name).unlink(missing_ok=True)
-                raise
+        replace_whole(path, json.dumps(table.to_json(), indent=1).encode(), PRIVATE_MODE)
         return path
 
     def tables(self) -> list[tuple[Path, AlgorithmTable | None]]:

@@ -4,14 +4,13 @@
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from ringtune.cache_files import user_cache_folder
+from ringtune.output_files import PRIVATE_MODE, replace_whole
 
 FILE_NAME = "comparisons.json"
 MAX_ENTRIES = 20
@@ -82,14 +81,7 @@ class ComparisonStore:
         """Add a comparison, and drop the oldest above `MAX_ENTRIES`; OSError where the file cannot be written."""
         entries = sorted([*self.entries(), entry], key=lambda kept: -kept.unix_time_s)[:MAX_ENTRIES]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=self.path.parent, prefix=FILE_NAME, delete=False) as scratch:
-            try:
-                json.dump([asdict(kept) for kept in entries], scratch, indent=1)
-                scratch.close()  # a full disk may say so only now
-                Path(scratch.name).replace(self.path)
-            except OSError:
-                Path(scratch.name).unlink(missing_ok=True)
-                raise
+        replace_whole(self.path, json.dumps([asdict(kept) for kept in entries], indent=1).encode(), PRIVATE_MODE)
 
     def _values(self) -> list[Any]:
         try:

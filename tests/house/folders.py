@@ -11,9 +11,7 @@ TEST_IMPORT = re.compile(
 )
 BENCHMARKS = Path("benchmarks")
 AREAS = ("engine", "tuner", "service")
-PROGRAMS = ("parameter_server",)
-"""Folders beside the areas that are one program each: its modules stand beside `__main__.py`."""
-FOLDERS = ", ".join((*AREAS, *PROGRAMS))
+FOLDERS = ", ".join(AREAS)
 SHORT_NAMES = {BENCHMARKS / f"{name}.py": BENCHMARKS / "tuner" / name for name in ("regret", "measured")}
 """Short names of programs, which other documents name, such as `benchmarks.regret` of `benchmarks.tuner.regret`."""
 IS_PROGRAM = '__name__ == "__main__"'
@@ -36,7 +34,7 @@ def benchmark_folders(tree: SourceTree) -> list[Violation]:
         area, *rest = path.relative_to(BENCHMARKS).parts
         if not rest and area != "README.md" and path not in SHORT_NAMES:
             found.append(Violation(path, 0, f"stands at the top; the folders are {FOLDERS}"))
-        elif rest and area not in (*AREAS, *PROGRAMS):
+        elif rest and area not in AREAS:
             found.append(Violation(path, 0, f"is in no area; the folders are {FOLDERS}"))
         elif path.suffix in PYTHON and _is_among_programs(area, rest) and IS_PROGRAM not in tree.text(path):
             found.append(Violation(path, 0, "stands among programs and is none; a folder named for it is its place"))

@@ -122,7 +122,7 @@ CASES += (
     (folders.benchmark_folders, "benchmarks/tuner/a.py", "x = 1\n", MAIN),
     (folders.benchmark_folders, "benchmarks/engine/ranks/a.py", "x = 1\n", MAIN),
     (folders.benchmark_folders, "benchmarks/engine/ranks/b/a.py", "x = 1\n", MAIN),
-    (folders.benchmark_folders, "benchmarks/parameter_server/ranks/a.py", "x = 1\n", MAIN),
+    (folders.benchmark_folders, "benchmarks/service/load/ranks/a.py", "x = 1\n", MAIN),
     (folders.benchmark_folders, "benchmarks/a.py", MAIN, ""),
     (folders.benchmark_folders, "benchmarks/odd/a.py", MAIN, ""),
 )
@@ -228,11 +228,11 @@ def test_a_benchmark_without_a_command_in_the_readme_is_named(tmp_path: Path) ->
         "`python -m benchmarks.tuner.a`, `run -np 2 python benchmarks/engine/b.py`, `python -m benchmarks.service`\n"
     )
     programs = ["tuner/a/__main__.py", "engine/b.py", "service/__main__.py", "engine/c.py", "tuner/d/__main__.py"]
-    programs.append("parameter_server/__main__.py")
-    libraries = {"benchmarks/tuner/a/library.py": "", "benchmarks/parameter_server/library.py": ""}
+    programs.append("engine/e/__main__.py")
+    libraries = {"benchmarks/tuner/a/library.py": "", "benchmarks/engine/e/library.py": ""}
     files = {f"benchmarks/{name}": MAIN for name in programs} | libraries
 
     found = folders.unlisted_benchmarks(tree_with(tmp_path, {**files, "benchmarks/README.md": readme}))
 
-    unlisted = [Path("benchmarks", name) for name in ("engine/c", "parameter_server", "tuner/d")]
+    unlisted = [Path("benchmarks", name) for name in ("engine/c", "engine/e", "tuner/d")]
     assert unlisted == [violation.path for violation in found]

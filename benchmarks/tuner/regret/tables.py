@@ -28,6 +28,11 @@ OURS, UNSET, BEFORE = "ringtune", "ringtune, nothing set", "ringtune, 20 samples
 BUDGETS = (100, 200, 300, 600)
 SUMMARY_BUDGET = 300
 """Budget of the summary, steps."""
+SUMMARY = (
+    *(OURS, "ringtune, no prior", "optuna tpe", "optuna cma-es", "optuna gp", "smac", "botorch", "horovod"),
+    *("random", "random, cut and tested", "baseline"),
+)
+"""Rivals of the summary; the whole table has all."""
 SCATTER = (0.0, 0.015, 0.045, 0.1, 0.15)
 """Bounds of how much steps scatter, as a standard deviation of ln(step time)."""
 NAMES: Mapping[str, str] = {
@@ -138,7 +143,7 @@ class Tables:
         """Return each rival's regret at one budget, and what its picks do to jobs at all of them."""
         lines = [["", "seeds", f"regret after {SUMMARY_BUDGET} steps", "within 2 %", "picks over 1 % slower"]]
         searched, every = self._of(kind), [row for row in self._every if row.kind in KINDS[kind]]
-        for rival in _present(searched):
+        for rival in (rival for rival in _present(searched) if rival in SUMMARY):
             mine = [row for row in of_rival(searched, rival) if row.budget == SUMMARY_BUDGET]
             regret, near = _regret_cell(mine).split(", ")
             slower = [row.loss > WORSE for row in of_rival(every, rival)]

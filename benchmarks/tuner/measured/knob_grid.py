@@ -16,10 +16,12 @@ class KnobGrid:
     Attributes:
         knobs: Distinct values of each knob, in order where they have one.
         default: Config without tuning; its values are among those.
+        ordered: Names of the knobs whose values have an order.
     """
 
     knobs: Mapping[str, tuple[Value, ...]]
     default: Config
+    ordered: frozenset[str]
 
     def place(self, config: Config) -> tuple[int, ...]:
         """Return the index of a config's value on each knob."""
@@ -30,8 +32,8 @@ class KnobGrid:
         return Config({name: values[at] for (name, values), at in zip(self.knobs.items(), place, strict=True)})
 
     def is_ordered(self, knob: str) -> bool:
-        """Return whether all values of a knob are numbers."""
-        return all(number(value) is not None for value in self.knobs[knob])
+        """Return whether the values of a knob have an order."""
+        return knob in self.ordered
 
 
 def place_of(knobs: Mapping[str, tuple[Value, ...]], config: Config) -> tuple[int, ...]:

@@ -59,8 +59,9 @@ class MeasuredSpace:
 
     @cached_property
     def grid(self) -> KnobGrid:
-        """Its knobs and its default, without the times."""
-        return KnobGrid(self.knobs, self.default)
+        """Its knobs and its default, without the times; knobs whose values are all numbers have an order."""
+        ordered = (name for name, values in self.knobs.items() if all(number(value) is not None for value in values))
+        return KnobGrid(self.knobs, self.default, frozenset(ordered))
 
     def ratio(self, config: Config) -> float:
         """Return the true time of a valid config, in units of the best one."""

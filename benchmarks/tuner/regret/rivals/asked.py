@@ -71,7 +71,8 @@ def grid_of(space: SearchSpace) -> KnobGrid:
     """Return a space as a grid: its free parameters, and its default."""
     default = space.default()
     knobs = {parameter.name: _values(parameter, default[parameter.name]) for parameter in space.free}
-    return KnobGrid(knobs, Config({name: default[name] for name in knobs}))
+    ordered = frozenset(parameter.name for parameter in space.free if isinstance(parameter, NumberParameter))
+    return KnobGrid(knobs, Config({name: default[name] for name in knobs}), ordered)
 
 
 def nearest(value: Value, values: Sequence[Value]) -> Value:

@@ -53,6 +53,9 @@ def test_the_grid_has_special_values_and_the_default_in_order() -> None:
     assert 0 == grid.knobs["fusion_bytes"][0]
     assert all(grid.default[name] in values for name, values in grid.knobs.items())
     assert {False, True} == set(grid.knobs["response_cache"])
+    assert "auto" == grid.knobs["chunk_bytes"][0]
+    assert {"fusion_bytes", "cycle_ms", "chunk_bytes"} <= grid.ordered
+    assert not grid.is_ordered("response_cache")
 
 
 def test_the_sampler_is_told_the_baseline_once_and_each_config_that_it_asked_for() -> None:

@@ -6,11 +6,13 @@ takes the logarithm of costs, and has none for an infinite one.
 """
 
 import logging
+import math
 import tempfile
 from pathlib import Path
 
 from ConfigSpace import CategoricalHyperparameter, Configuration, ConfigurationSpace, OrdinalHyperparameter
 from smac import HyperparameterOptimizationFacade, Scenario
+from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 
@@ -36,10 +38,16 @@ class SmacSampler:
         self._smac = HyperparameterOptimizationFacade(scenario, _never_called, logging_level=False, overwrite=True)
         self._asked: TrialInfo | None = None
         self._slowest_ms = 0.0
+        self._told: dict[Config, float] = {}
+        self._is_exhausted = False
 
     def ask(self) -> Config:
-        """Return what SMAC asks for."""
-        self._asked = self._smac.ask()
+        """Return what SMAC asks for; its fastest config once it has asked for all."""
+        try:
+            self._asked = self._smac.ask()
+        except ConfigurationSpaceExhaustedException:
+            self._is_exhausted = True
+            return min(self._told, key=self._told.__getitem__)
         asked = self._asked.config
         return self._grid.config_at(
             [list(map(str, values)).index(str(asked[name])) for name, values in self._grid.knobs.items()]
@@ -47,6 +55,9 @@ class SmacSampler:
 
     def tell(self, config: Config, ms: float | None) -> None:
         """Tell SMAC; the default was not asked for."""
+        self._told[config] = math.inf if ms is None else ms
+        if self._is_exhausted:
+            return
         info = self._asked or TrialInfo(
             Configuration(self._box, values={name: str(value) for name, value in config.items()}), seed=0
         )

@@ -62,6 +62,9 @@ TEST_F(PendingTensorsTest, ATensorWhoseIdCannotBeLearnedIsStillWaitedFor) {
 }
 
 TEST_F(PendingTensorsTest, AJoinedRankHasNoZerosForATensorLargerThanMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator ends the process in place of std::bad_alloc";
+#endif
   add(pending_, submission(std::string(kJoinName)));
   const Signature endless = submission("x", int64_t{1} << 60).signature;
 

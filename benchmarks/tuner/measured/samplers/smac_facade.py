@@ -45,7 +45,7 @@ class SmacSampler:
         """Return what SMAC asks for; its fastest config once it has asked for all."""
         try:
             self._asked = self._smac.ask()
-        except ConfigurationSpaceExhaustedException:
+        except (ConfigurationSpaceExhaustedException, StopIteration):
             self._is_exhausted = True
             return min(self._told, key=self._told.__getitem__)
         asked = self._asked.config

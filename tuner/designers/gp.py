@@ -26,7 +26,7 @@ selects one of them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -241,43 +241,47 @@ class GaussianProcessDesigner:
         """Return the best change of a knob that was not varied near the best config; None if there is none."""
         if not self._is_free_to_explore or len(self._trials) % SETTLING_TURNS:
             return None
-        measured = self._measured()
-        candidates = single_changes(self._space, self._best_of(measured), {trial.config for trial in self._trials})
+        best = self._best_of(self._measured())
+        candidates = single_changes(self._space, best, {trial.config for trial in self._trials})
         if not candidates:
             return None
-        normals = np.random.default_rng([self._seed, self._sample_count]).standard_normal((DRAWS, len(measured)))
-        gains = self._gains(process, self._points(measured, self._prior), candidates, normals)
-        return candidates[int(np.argmax(gains))]
+        return candidates[int(np.argmax(self._valuation(process, self._rng)(candidates)))]
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         """Return the untried config with the largest noisy expected improvement."""
-        rng = np.random.default_rng([self._seed, self._sample_count])
-        measured = self._measured()
-        points = self._points(measured, self._prior)
-        normals = rng.standard_normal((DRAWS, len(measured)))
-        candidates = self._candidates(process, measured, rng)
-        gains = self._gains(process, points, candidates, normals)
+        rng = self._rng
+        value = self._valuation(process, rng)
+        candidates = self._candidates(process, rng)
+        gains = value(candidates)
         for step in STEPS:
             best = [candidates[int(index)] for index in np.argsort(-gains)[:CLIMBERS]]
             near = [
                 config for centre in best for config in neighbours(self._space, centre, rng, NEIGHBOURS_PER_BEST, step)
             ]
             candidates = [*best, *self._untried(near)]
-            gains = self._gains(process, points, candidates, normals)
+            gains = value(candidates)
         return candidates[int(np.argmax(gains))]
 
-    def _gains(
-        self, process: "GaussianProcess", measured: Points, candidates: Sequence[Config], normals: Array
-    ) -> Array:
-        points = self._points(candidates, self._prior)
-        gains = process.expected_improvement(measured, points, normals)
-        return gains if self._feasibility is None else gains * self._feasibility.probability(points.x)
+    @property
+    def _rng(self) -> np.random.Generator:
+        """A new generator for the next suggestion."""
+        return np.random.default_rng([self._seed, self._sample_count])
 
-    def _candidates(
-        self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
-    ) -> list[Config]:
+    def _valuation(self, process: "GaussianProcess", rng: np.random.Generator) -> Callable[[Sequence[Config]], Array]:
+        """Return the function that values candidates: noisy expected improvement, over the same draws for all."""
+        measured = self._points(self._measured(), self._prior)
+        normals = rng.standard_normal((DRAWS, len(measured.x)))
+
+        def value(candidates: Sequence[Config]) -> Array:
+            points = self._points(candidates, self._prior)
+            gains = process.expected_improvement(measured, points, normals)
+            return gains if self._feasibility is None else gains * self._feasibility.probability(points.x)
+
+        return value
+
+    def _candidates(self, process: "GaussianProcess", rng: np.random.Generator) -> list[Config]:
         """Return untried configs, or all drawn configs if every one was tried (small spaces)."""
-        drawn = self._random_candidates()
+        measured, drawn = self._measured(), self._random_candidates()
         order = np.argsort(process.predict(self._points(measured, self._prior))[0])
         for index in order[:BEST_COUNT]:
             drawn += [redrawn(self._space, measured[int(index)], rng) for _ in range(REDRAWN_PER_BEST)]

@@ -21,19 +21,25 @@ OURS = "ringtune"
 def tables(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """Return tables in Markdown: one for each space, by name, one over all spaces, and that of the ablation.
 
-    The last two have the contestants with rows for each space.
+    The last two have the contestants with rows for each space, and the ablation the seeds that all of its searches had.
     """
     names = sorted({outcome.space for outcome in outcomes})
     rivals = [outcome for outcome in outcomes if not outcome.contestant.startswith(RULE_OFF)]
     by_name = {name: _table([outcome for outcome in rivals if outcome.space == name]) for name in names}
     searches = [outcome for outcome in outcomes if outcome.contestant == OURS or outcome not in rivals]
-    return {**by_name, ALL: _table(_on_all(rivals, names)), ABLATION: _table(_on_all(searches, names))}
+    return {**by_name, ALL: _table(_on_all(rivals, names)), ABLATION: _table(_paired(_on_all(searches, names)))}
 
 
 def _on_all(outcomes: Sequence[Outcome], spaces: Sequence[str]) -> list[Outcome]:
     """Return the outcomes of contestants that have some on each space."""
     run = {(outcome.space, outcome.contestant) for outcome in outcomes}
     return [outcome for outcome in outcomes if all((name, outcome.contestant) in run for name in spaces)]
+
+
+def _paired(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes from seeds that every contestant had."""
+    seeds = [{o.seed for o in outcomes if o.contestant == name} for name in {o.contestant for o in outcomes}]
+    return [outcome for outcome in outcomes if outcome.seed in set.intersection(*seeds)]
 
 
 def mean_and_error(outcomes: Sequence[Outcome]) -> tuple[float, float]:

@@ -245,11 +245,11 @@ class GaussianProcessDesigner:
         candidates = single_changes(self._space, best, {trial.config for trial in self._trials})
         if not candidates:
             return None
-        return candidates[int(np.argmax(self._valuation(process, self._rng)(candidates)))]
+        return candidates[int(np.argmax(self._valuation(process, self._new_rng())(candidates)))]
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         """Return the untried config with the largest noisy expected improvement."""
-        rng = self._rng
+        rng = self._new_rng()
         value = self._valuation(process, rng)
         candidates = self._candidates(process, rng)
         gains = value(candidates)
@@ -262,9 +262,8 @@ class GaussianProcessDesigner:
             gains = value(candidates)
         return candidates[int(np.argmax(gains))]
 
-    @property
-    def _rng(self) -> np.random.Generator:
-        """A new generator for the next suggestion."""
+    def _new_rng(self) -> np.random.Generator:
+        """Return a generator for the next suggestion."""
         return np.random.default_rng([self._seed, self._sample_count])
 
     def _valuation(self, process: "GaussianProcess", rng: np.random.Generator) -> Callable[[Sequence[Config]], Array]:

@@ -26,7 +26,9 @@ def tables(outcomes: Sequence[Outcome]) -> dict[str, str]:
     names = sorted({outcome.space for outcome in outcomes})
     rivals = [outcome for outcome in outcomes if not outcome.contestant.startswith(RULE_OFF)]
     by_name = {name: _table([outcome for outcome in rivals if outcome.space == name]) for name in names}
-    searches = [outcome for outcome in outcomes if outcome.contestant == OURS or outcome not in rivals]
+    searches = [
+        outcome for outcome in outcomes if outcome.contestant == OURS or outcome.contestant.startswith(RULE_OFF)
+    ]
     return {**by_name, ALL: _table(_on_all(rivals, names)), ABLATION: _table(_paired(_on_all(searches, names)))}
 
 

@@ -41,10 +41,9 @@ case $host in
   *hanging*) exec sleep 600;;
   *talkative*) exec yes;;
   *old*) set -- "$host" '{python} -c "
-import ringtune
-ringtune.__version__ = \\"0.0.1\\"
-from ringtune.launch.agent import main
-main()"'; PYTHONPATH="{path}"; export PYTHONPATH;;
+from ringtune.launch import agent, agent_protocol
+agent_protocol.__version__ = \\"0.0.1\\"
+agent.main()"'; PYTHONPATH="{path}"; export PYTHONPATH;;
   *hurried*) set -- "$host" '{python} -c "
 from ringtune.launch import agent
 agent.DRAIN_S = 0.0

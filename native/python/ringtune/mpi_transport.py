@@ -27,8 +27,9 @@ ABANDONED_NAME = "ringtune: abandoned"
 class MpiRuntime:
     """This process's MPI: loaded through mpi4py, finalised at the end of a process that succeeded.
 
-    MPI_Finalize waits for all ranks. A rank that failed leaves MPI as it is, and the launcher ends the job; so does
-    a rank that left transfers pending.
+    MPI_Finalize waits for all ranks. A rank that failed aborts the job with its exit code. Launchers end the job of a
+    rank that just ends as well, but MPICH's may report the kill of another rank then. A rank that left transfers
+    pending leaves MPI as it is.
 
     Attributes:
         mpi: The module `mpi4py.MPI`.
@@ -73,21 +74,23 @@ class MpiRuntime:
                 sys.stderr.flush()
                 self.mpi.COMM_WORLD.Abort(1)
         elif self._finalizes:
-            self._finalize_after_success()
+            self._end_by_exit_code()
         elif getattr(sys, "last_value", None) is not None:  # an error that nobody caught ends this process
             self._let_mpi4py_abort()
 
-    def _finalize_after_success(self) -> None:
-        """Have the engine's library finalise MPI once the exit code is known; at once where that is not possible."""
+    def _end_by_exit_code(self) -> None:
+        """Have the engine's library end MPI once the exit code is known; finalise it where that is not possible."""
         engine = sys.modules.get("ringtune._engine")  # no import: tuners without an engine use this module
-        try:
-            function = ctypes.CDLL(self.mpi.__file__).MPI_Finalize
-        except (OSError, AttributeError):  # an mpi4py that hides its MPI
-            function = None
-        if engine is None or function is None:
+        if engine is None:
             self.mpi.Finalize()
-        else:
-            engine.call_after_success(ctypes.cast(function, ctypes.c_void_p).value)
+            return
+        try:
+            library, world = ctypes.CDLL(self.mpi.__file__), self.mpi._handleof(self.mpi.COMM_WORLD)  # noqa: SLF001
+            functions = [ctypes.cast(function, ctypes.c_void_p) for function in (library.MPI_Finalize, library.MPI_Abort)]
+        except (OSError, AttributeError):  # an mpi4py that hides its MPI
+            self.mpi.Finalize()
+            return
+        engine.end_mpi_at_exit(*(function.value for function in functions), world)
 
     def _let_mpi4py_abort(self) -> None:
         """Have mpi4py abort the job where it would finalise MPI: as `python -m mpi4py` does after an error."""

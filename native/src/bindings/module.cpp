@@ -15,10 +15,10 @@
 #include "bindings/config_binding.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
-#include "bindings/exit_call.h"
 #include "bindings/lap_times_binding.h"
 #include "bindings/last_word.h"
 #include "bindings/links_factories.h"
+#include "bindings/mpi_end.h"
 #include "bindings/parse_enum.h"
 #include "bindings/registered_array.h"
 #include "bindings/submissions_binding.h"
@@ -282,9 +282,12 @@ NB_MODULE(_engine, module) {
   module.def("engine_facts", &ringtune::engine_facts);
   module.def("tell_exit_code", &ringtune::tell_exit_code, "fd"_a, "words"_a);
   module.def(
-      "call_after_success",
-      [](uintptr_t address) { ringtune::call_after_success(reinterpret_cast<ringtune::CFunction>(address)); },
-      "address"_a);
+      "end_mpi_at_exit",
+      [](intptr_t finalize, intptr_t abort, intptr_t world) {
+        ringtune::end_mpi_at_exit({reinterpret_cast<decltype(ringtune::LoadedMpi::finalize)>(finalize),
+                                   reinterpret_cast<decltype(ringtune::LoadedMpi::abort)>(abort), world});
+      },
+      "finalize"_a, "abort"_a, "world"_a);
   module.def("allreduce_algorithms", [] {
     std::vector<std::string> names;
     for (const std::string_view name : ringtune::configurable_allreduce_algorithms()) {

@@ -16,11 +16,12 @@ from typing import Literal, TypeAlias, cast, get_args
 from sqlalchemy import Connection
 
 from ringtune.service.errors import InvalidRequest, StudyNotFound
-from ringtune.service.store import Database, studies
+from ringtune.service.store import Database, job_records, studies
 from ringtune.service.store import job_facts as table
 from ringtune.service.store import job_states as states
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import AgedJobFacts, CadenceRow, JobFactsRow, ReportRow, SaidState
+from ringtune.service.store.job_records import AgedJobRecord
+from ringtune.service.store.rows import AgedJobFacts, JobFactsRow, ReportRow, SaidState
 from ringtune.tuner import Config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
@@ -179,7 +180,7 @@ def jobs_of(connection: Connection, study_id: str, limit: int) -> tuple[StudyJob
 def these_jobs(connection: Connection, study_id: str, job_ids: Sequence[str]) -> tuple[StudyJob, ...]:
     """Return some jobs of a study, in their order."""
     said = {row.job_id: row for row in table.of_jobs(connection, study_id, job_ids)}
-    reported = {row.job_id: row for row in table.cadences(connection, study_id, job_ids)}
+    reported = job_records.aged(connection, study_id, job_ids)
     tests = {row.job_id: row for row in table.tests(connection, study_id, job_ids)}
     return tuple(_job(job_id, said.get(job_id), reported.get(job_id), tests.get(job_id)) for job_id in job_ids)
 
@@ -222,7 +223,7 @@ def silence_limit_s(results: int, longest_gap_s: float) -> float:
     return FIRST_RESULT_S if results == 0 else max(MIN_SILENCE_S, SILENT_GAPS * longest_gap_s)
 
 
-def _job(job_id: str, said: AgedJobFacts | None, reported: CadenceRow | None, tested: ReportRow | None) -> StudyJob:
+def _job(job_id: str, said: AgedJobFacts | None, reported: AgedJobRecord | None, tested: ReportRow | None) -> StudyJob:
     idle_s, limit_s = _silence(said, reported)
     test = _test(tested)
     return StudyJob(
@@ -246,7 +247,7 @@ def _check_text(what: str, text: str | None, most: int) -> None:
         raise InvalidRequest(f"{what}={text[:100]!r} is not 1 to {most} printable characters")
 
 
-def _silence(said: AgedJobFacts | None, reported: CadenceRow | None) -> tuple[float, float]:
+def _silence(said: AgedJobFacts | None, reported: AgedJobRecord | None) -> tuple[float, float]:
     """Return for how long a job has been silent, and how long a silence means nothing."""
     idle_s = min((row.idle_s for row in (said, reported) if row is not None), default=0.0)
     if reported is None:

@@ -12,14 +12,16 @@ from sqlalchemy import Connection
 
 from ringtune.advice.rule import KeyAdvice
 from ringtune.service.errors import InvalidRequest, StudyNotFound
-from ringtune.service.store import Database, job_states, reports, studies
+from ringtune.service.store import Database, job_records, job_states, reports, studies
 from ringtune.service.store import overview as table
-from ringtune.service.store.overview import FINDINGS, ORDERS, BaselineRow, Wanted
-from ringtune.service.store.rows import ActivityRow, AgedReport, AgedRun, ListedStudyRow, Status
+from ringtune.service.store.job_records import BaselineJobs
+from ringtune.service.store.overview import FINDINGS, ORDERS, Wanted
+from ringtune.service.store.rows import AgedReport, AgedRun, ListedStudyRow, Status
 from ringtune.service.store.summary_rows import StandName
 from ringtune.service.store.whole_tables import windows_of_jobs
 from ringtune.tuner import Config
 
+from .canonical import digest
 from .gains import MeanGain, gain_of
 from .jobs import State, StudyJob, states_of, these_jobs
 from .key_advice import StudyAdvice, advice_of
@@ -318,8 +320,7 @@ def _listed(
     connection: Connection, rows: Sequence[ListedStudyRow], *, with_silent: bool = False
 ) -> tuple[ListedStudy, ...]:
     ids: Collection[str] = [row.study_id for row in rows]
-    active = {row.study_id: row for row in table.activity(connection, ids)}
-    baselines = table.mean_baselines(connection, ids)
+    baselines = job_records.by_baseline(connection, ids)
     names = table.hardware_names(connection, {row.hardware for row in rows})
     states = states_of(connection, ids, with_silent=with_silent)
     shown = []
@@ -327,7 +328,7 @@ def _listed(
         name, machines = names[row.hardware]
         study_id, advice = row.study_id, advice_of(connection, row.study_id)
         own = [item for item in baselines if item.study_id == study_id]
-        listed = _study(row, active.get(study_id), advice, states[study_id], own)
+        listed = _study(row, advice, states[study_id], own)
         own_names = (row.hardware_name or name, row.machines_text or machines)
         gain = gain_of(connection, study_id)
         shown.append(replace(listed, hardware_name=own_names[0], machines=own_names[1], gain=gain))
@@ -336,10 +337,9 @@ def _listed(
 
 def _study(
     row: ListedStudyRow,
-    active: ActivityRow | None,
     advice: StudyAdvice,
     states: Mapping[State, int],
-    baselines: Sequence[BaselineRow],
+    baselines: Sequence[BaselineJobs],
 ) -> ListedStudy:
     best = advice.best
     return ListedStudy(
@@ -348,10 +348,10 @@ def _study(
         model_name=row.model_name,
         hardware_name=row.hardware_name,
         machines=row.machines_text,
-        trials=0 if active is None else active.trials,
-        jobs=0 if active is None else active.jobs,
+        trials=sum(item.trials for item in baselines),
+        jobs=sum(item.jobs for item in baselines),
         age_s=max(row.age_s, 0.0),
-        idle_s=None if active is None else max(active.age_s, 0.0),
+        idle_s=max(min(item.age_s for item in baselines), 0.0) if baselines else None,
         states=states,
         advice=advice.said,
         best=None if best is None else recommended(best, advice.said),
@@ -359,28 +359,28 @@ def _study(
     )
 
 
-def _mean_step_ms(rows: Sequence[BaselineRow], over: str | None) -> float | None:
+def _mean_step_ms(rows: Sequence[BaselineJobs], over: str | None) -> float | None:
     """Return the geometric mean of jobs' baseline step times in ms, None without any.
 
     Args:
-        rows: The means of a study's jobs, by baseline.
+        rows: A study's jobs, by baseline.
         over: Baseline (JSON) of the best config: jobs with another one are left out.
     """
-    chosen = [row for row in rows if over in {None, row.baseline}]
-    jobs = sum(row.jobs for row in chosen)
-    return _step_ms(sum(row.mean_log_step * row.jobs for row in chosen) / jobs) if jobs else None
+    chosen = [row for row in rows if over is None or row.baseline_digest == digest(over)]
+    timed = [(row.timed_jobs, row.mean_log_step) for row in chosen if row.mean_log_step is not None]
+    jobs = sum(number for number, _ in timed)
+    return _step_ms(sum(number * mean for number, mean in timed) / jobs) if jobs else None
 
 
 def parts_of(connection: Connection, study_id: str, job_ids: Sequence[str]) -> dict[str, JobPart]:
     """Return what each of some jobs gave to a study, by job."""
-    sums = {row.job_id: row for row in table.parts_of_jobs(connection, study_id, job_ids)}
     windows = windows_of_jobs(connection, study_id, job_ids)
     found = dict.fromkeys(job_ids, JobPart())
     for job_id, row in windows.items():
         found[job_id] = replace(found[job_id], fastest_ms=row.fastest_ms, phase=row.phase)
-    for job_id, part in sums.items():
-        mean_ms = None if part.mean_log_step is None else _step_ms(part.mean_log_step)
-        found[job_id] = replace(found[job_id], used=part.used, baseline_ms=mean_ms)
+    for job_id, record in job_records.aged(connection, study_id, job_ids).items():
+        mean_ms = None if record.baseline_log_step is None else _step_ms(record.baseline_log_step)
+        found[job_id] = replace(found[job_id], used=record.trials, baseline_ms=mean_ms)
     return found
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summaries: sums per job and config, and the verdict per config, kept in step with the ledger or rebuilt from it.
+"""The summaries: a record per job, sums per job and config, and the verdict per config.
+
+They are kept in step with the ledger, or rebuilt from it.
 
 The sums are whole numbers, so that it does not matter in how many transactions results came; their order is the
 ledger's. A job has one baseline, the first that it reported; speed-ups over different baselines are never one estimate.
@@ -9,29 +11,34 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection
 
-from ringtune.service.store import reports, studies, summaries
+from ringtune.service.store import job_records, reports, studies, summaries
+from ringtune.service.store.job_records import JobRecord
 from ringtune.service.store.keys import Key
 from ringtune.service.store.rows import NewReport
 from ringtune.service.store.summary_rows import JobSummary
 from ringtune.tuner import Phase
 
 from .bracketing import Gains, OpenWindows
-from .evidence import MAX_JOBS, Tally, tally
+from .canonical import digest
+from .evidence import MAX_JOBS, Tally, mean_log_step, tally
 from .standings import SPEAKING, config_rows, ranks
 
 
 class Changes:
     """Changes of one transaction to the summaries of any studies."""
 
-    def __init__(self, sums: dict[Key, JobSummary], counts: dict[Key, int]) -> None:
-        """Begin with the sums that are there.
+    def __init__(self, sums: dict[Key, JobSummary], counts: dict[Key, int], records: dict[Key, JobRecord]) -> None:
+        """Begin with what is there, all that this transaction may change.
 
         Args:
-            sums: Rows of `job_summaries` by study, job and config; all that this transaction may change.
+            sums: Rows of `job_summaries` by study, job and config.
             counts: Number of configs for which each job has rows, by study and job.
+            records: Rows of `job_records` by study and job.
         """
         self._sums = sums
         self._counts = counts
+        self._records = records
+        self._noted: set[Key] = set()
         self._changed: set[Key] = set()
         self._rebased: set[Key] = set()
         self._configs: dict[Key, str] = {}
@@ -51,7 +58,10 @@ class Changes:
             for digest in OpenWindows.from_row(row).waiting
         }
         sums.update(_by_key(summaries.of_jobs(connection, waiting - set(sums)) if waiting else ()))
-        return cls(sums, summaries.config_counts(connection, jobs))
+        records: dict[Key, JobRecord] = {
+            (row.study_id, row.job_id): row for row in job_records.of_jobs(connection, jobs)
+        }
+        return cls(sums, summaries.config_counts(connection, jobs), records)
 
     def baseline(self, row: NewReport) -> JobSummary | None:
         """Return the sums of the own baseline of the job that a ledger row is of."""
@@ -73,7 +83,8 @@ class Changes:
         return self._counts.get(job, 0) - ((*job, row.config_digest) in self._sums)
 
     def add(self, row: NewReport) -> None:
-        """Add a ledger row, if it counts: to its job's baseline, or to what its job has of the config."""
+        """Add a ledger row: to its job's record and, if it counts, to the job's baseline or its sums for the config."""
+        record = self._note(row)
         is_baseline = row.phase == Phase.BASELINE.value
         if not _counts(row) or (is_baseline and self.is_other_baseline(row)):
             return
@@ -84,13 +95,18 @@ class Changes:
         added = tally(row, is_baseline=is_baseline)
         _grow(self._sums[key], added, row.received_unix_s)
         self._changed.add(key)
-        if not is_baseline:
+        record.trials += added.trials
+        record.used_unix_s = max(record.used_unix_s or row.received_unix_s, row.received_unix_s)
+        if is_baseline:
+            record.baseline_digest, record.baseline_log_step = digest(row.config), mean_log_step(self._sums[key])
+        else:
             self._configs[row.study_id, row.config_digest] = row.config
         if added.samples:
             self._place(job, row.config_digest, added.log_step_e9, is_baseline=is_baseline)
 
     def save(self, connection: Connection, max_speedup: float) -> None:
         """Write the sums, and the verdicts on all configs that they concern."""
+        job_records.put(connection, [self._records[job] for job in sorted(self._noted)])
         if not self._changed:
             return
         for job, windows in self._open.items():
@@ -101,6 +117,22 @@ class Changes:
         }
         concerned |= summaries.configs_of_jobs(connection, self._rebased) if self._rebased else set()
         judge(connection, concerned, max_speedup, known=self._configs)
+
+    def _note(self, row: NewReport) -> JobRecord:
+        """Note in its job's record that a result came; returns that record."""
+        job, came_s = (row.study_id, row.job_id), row.received_unix_s
+        if job not in self._records:
+            self._records[job] = JobRecord(
+                study_id=row.study_id, job_id=row.job_id, first_unix_s=came_s, newest_unix_s=came_s
+            )
+        record = self._records[job]
+        record.results += 1
+        record.longest_gap_s = max(record.longest_gap_s, came_s - record.newest_unix_s, record.first_unix_s - came_s)
+        record.first_unix_s, record.newest_unix_s = min(record.first_unix_s, came_s), max(record.newest_unix_s, came_s)
+        if row.speedup is not None and row.status in reports.COUNTED:
+            record.test_ci_low = row.ci_low
+        self._noted.add(job)
+        return record
 
     def _begin(self, key: Key, row: NewReport, *, is_baseline: bool) -> None:
         """Begin the sums of a job for a config; a first baseline concerns all configs that the job has measured."""
@@ -130,9 +162,9 @@ class Changes:
         if not is_baseline:
             self._open[job].wait(config_digest, log_step_e9)
             return
-        for digest, gains in self._open[job].close(log_step_e9).items():
-            _compare(self._sums[(*job, digest)], gains)
-            self._changed.add((*job, digest))
+        for config, gains in self._open[job].close(log_step_e9).items():
+            _compare(self._sums[(*job, config)], gains)
+            self._changed.add((*job, config))
 
 
 def judge(connection: Connection, keys: Collection[Key], max_speedup: float, known: dict[Key, str]) -> None:
@@ -187,7 +219,7 @@ def rebuild(connection: Connection, study_ids: Collection[str], max_speedup: flo
     """Derive the summaries of studies anew from the ledger; the caller holds its lock."""
     for study_id in study_ids:
         summaries.clear(connection, study_id)
-        changes = Changes({}, {})
+        changes = Changes({}, {}, {})
         for row in reports.of_study(connection, study_id):
             changes.add(row)
         changes.save(connection, max_speedup)

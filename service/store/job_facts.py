@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on jobs: what they say of themselves, and when they reported. None reads more jobs than it returns."""
+"""Queries on jobs: what they say of themselves, and their paired tests. None reads more jobs than it returns."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from .clock import UnixNow
 from .database import upsert
 from .reports import COUNTED
-from .rows import AgedJobFacts, CadenceRow, JobFactsRow, ReportRow, all_of, one_of
+from .rows import AgedJobFacts, JobFactsRow, ReportRow, all_of, one_of
 from .tables import job_facts, reports
 
 
@@ -34,24 +34,6 @@ def all_of_study(connection: Connection, study_id: str) -> Sequence[JobFactsRow]
     """Return the rows of a study, by job."""
     query = select(job_facts).where(job_facts.c.study_id == study_id).order_by(job_facts.c.job_id)
     return all_of(connection.execute(query), JobFactsRow)
-
-
-def cadences(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[CadenceRow]:
-    """Return how some jobs of a study report; without those that have no result."""
-    own = reports.c
-    before = func.lag(own.received_unix_s).over(partition_by=own.job_id, order_by=own.received_unix_s)
-    gap = (own.received_unix_s - before).label("gap_s")
-    wanted = select(own.study_id, own.job_id, own.received_unix_s, gap).where(own.study_id == study_id)
-    rows = wanted.where(own.job_id.in_(job_ids)).subquery().c
-    query = select(
-        rows.study_id,
-        rows.job_id,
-        func.count().label("results"),
-        (UnixNow() - func.min(rows.received_unix_s)).label("age_s"),
-        (UnixNow() - func.max(rows.received_unix_s)).label("idle_s"),
-        func.coalesce(func.max(rows.gap_s), 0.0).label("longest_gap_s"),
-    ).group_by(rows.study_id, rows.job_id)
-    return all_of(connection.execute(query), CadenceRow)
 
 
 def tests(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[ReportRow]:

@@ -5,21 +5,19 @@ The database orders, cuts and counts; a row per job is never read. A job is one 
 has a result.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    FromClause,
     Select,
     and_,
     case,
     exists,
     func,
     literal,
-    or_,
     select,
     tuple_,
     union,
@@ -27,8 +25,7 @@ from sqlalchemy import (
 )
 
 from .clock import now_unix_s
-from .reports import COUNTED
-from .tables import job_facts, reports
+from .tables import job_facts, job_records
 
 Position: TypeAlias = tuple[float, str]
 """Place in the order of jobs: when one was heard of last, and its id."""
@@ -62,14 +59,13 @@ def newest(
         limit: Maximum number of jobs; None for all.
         after: The last job of the page before.
     """
-    facts, own = job_facts.c, reports.c
-    said = select(facts.job_id, facts.heard_unix_s.label("heard")).where(facts.study_id == study_id)
-    told = select(own.job_id, func.max(own.received_unix_s).label("heard")).where(own.study_id == study_id)
-    told = told.group_by(own.job_id)
-    if after is None and limit is not None:  # one that is among the newest is among the newest of either kind
-        said = said.order_by(facts.heard_unix_s.desc(), facts.job_id.desc()).limit(limit)
-        told = told.order_by(func.max(own.received_unix_s).desc(), own.job_id.desc()).limit(limit)
-    both = union_all(select(said.subquery()), select(told.subquery())).subquery().c
+    parts = []
+    for own, time in ((job_facts.c, job_facts.c.heard_unix_s), (job_records.c, job_records.c.newest_unix_s)):
+        part = select(own.job_id, time.label("heard")).where(own.study_id == study_id)
+        if after is None and limit is not None:  # one that is among the newest is among the newest of either kind
+            part = part.order_by(time.desc(), own.job_id.desc()).limit(limit)
+        parts.append(select(part.subquery()))
+    both = union_all(*parts).subquery().c
     heard = func.max(both.heard)
     query = select(heard, both.job_id).group_by(both.job_id).order_by(heard.desc(), both.job_id.desc()).limit(limit)
     if after is not None:
@@ -80,7 +76,8 @@ def newest(
 def known(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[str]:
     """Return those of some jobs that said anything to a study, or reported to it."""
     parts = [
-        select(own.job_id).where(own.study_id == study_id, own.job_id.in_(job_ids)) for own in (job_facts.c, reports.c)
+        select(own.job_id).where(own.study_id == study_id, own.job_id.in_(job_ids))
+        for own in (job_facts.c, job_records.c)
     ]
     return connection.execute(union(*parts)).scalars().all()
 
@@ -97,93 +94,49 @@ def counts(
         with_silent: Whether jobs count that said nothing of themselves and had no paired test.
     """
     now = now_unix_s(connection)
-    parts = [_said(study_ids, silence, now), _tested(study_ids)]
-    if with_silent:
-        parts.append(_silent(study_ids, silence, now))
+    parts = (_said(study_ids, silence, now), _told(study_ids, silence, now, with_silent=with_silent))
     return [(study_id, state, number) for part in parts for study_id, state, number in connection.execute(part)]
 
 
 def _said(study_ids: Collection[str], silence: Silence, now: float) -> Select[Any]:
     """Count the jobs that said anything of themselves."""
-    own = job_facts.c
-    bound = _test_bound(job_facts)
-    state = case(
-        (own.state.in_(DECIDED), own.state),
-        (bound.is_(None), _open_state(job_facts, own.heard_unix_s, silence, now)),
-        (bound > 0.0, "adopted"),
-        else_="keeping_default",
+    facts, records = job_facts.c, job_records.c
+    heard = case((records.newest_unix_s > facts.heard_unix_s, records.newest_unix_s), else_=facts.heard_unix_s)
+    state = case((facts.state.in_(DECIDED), facts.state), else_=_found_out(now - heard, silence))
+    both = job_facts.outerjoin(job_records, _is_same_job())
+    rows = select(facts.study_id, state.label("state")).select_from(both).where(facts.study_id.in_(study_ids))
+    return _counted(rows)
+
+
+def _told(study_ids: Collection[str], silence: Silence, now: float, *, with_silent: bool) -> Select[Any]:
+    """Count the jobs that said nothing of themselves and have results: with a paired test, or all."""
+    own = job_records.c
+    state = _found_out(now - own.newest_unix_s, silence).label("state")
+    has_said = exists().where(_is_same_job()).correlate(job_records)
+    rows = select(own.study_id, state).where(own.study_id.in_(study_ids), ~has_said)
+    return _counted(rows if with_silent else rows.where(own.test_ci_low.is_not(None)))
+
+
+def _counted(rows: Select[Any]) -> Select[Any]:
+    own = rows.subquery().c
+    return select(own.study_id, own.state, func.count()).group_by(own.study_id, own.state)
+
+
+def _is_same_job() -> ColumnElement[bool]:
+    facts, records = job_facts.c, job_records.c
+    return and_(facts.study_id == records.study_id, facts.job_id == records.job_id)
+
+
+def _found_out(idle_s: ColumnElement[float], silence: Silence) -> ColumnElement[str]:
+    """Return the state of a job that said no decision: from its paired test, or from how long it has been silent."""
+    own = job_records.c
+    habit_s = silence.gaps * own.longest_gap_s
+    limit_s = case(
+        (own.job_id.is_(None), silence.first_result_s), (habit_s > silence.least_s, habit_s), else_=silence.least_s
     )
-    return _grouped(job_facts, state, own.study_id.in_(study_ids))
-
-
-def _tested(study_ids: Collection[str]) -> Select[Any]:
-    """Count the jobs that said nothing and had a paired test."""
-    own = reports.c
-    is_test = (own.study_id.in_(study_ids), own.speedup.is_not(None), own.status.in_(COUNTED))
-    jobs = select(own.study_id, own.job_id).where(*is_test).distinct().subquery()
-    state = case((_test_bound(jobs) > 0.0, "adopted"), else_="keeping_default")
-    return _grouped(jobs, state, ~_said_anything(jobs))
-
-
-def _silent(study_ids: Collection[str], silence: Silence, now: float) -> Select[Any]:
-    """Count the jobs that said nothing and had no paired test."""
-    own = reports.c
-    query = select(own.study_id, own.job_id, func.max(own.received_unix_s).label("heard"))
-    jobs = query.where(own.study_id.in_(study_ids)).group_by(own.study_id, own.job_id).subquery()
-    return _grouped(
-        jobs, _open_state(jobs, jobs.c.heard, silence, now), ~_said_anything(jobs), _test_bound(jobs).is_(None)
+    return case(
+        (own.test_ci_low > 0.0, "adopted"),
+        (own.test_ci_low.is_not(None), "keeping_default"),
+        (idle_s <= limit_s, "running"),
+        else_="lost",
     )
-
-
-def _grouped(jobs: FromClause, state: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
-    rows = select(jobs.c.study_id, state.label("state")).select_from(jobs).where(*conditions).subquery().c
-    return select(rows.study_id, rows.state, func.count()).group_by(rows.study_id, rows.state)
-
-
-def _is_of(own: FromClause, jobs: FromClause) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return own.c.study_id == jobs.c.study_id, own.c.job_id == jobs.c.job_id
-
-
-def _said_anything(jobs: FromClause) -> ColumnElement[bool]:
-    said = job_facts.alias("said")
-    return exists().where(*_is_of(said, jobs)).correlate(jobs)
-
-
-def _test_bound(jobs: FromClause) -> ColumnElement[float]:
-    """Return the lower bound of a job's newest paired test; NULL without one."""
-    own = reports.alias("tests")
-    is_test = (own.c.speedup.is_not(None), own.c.status.in_(COUNTED))
-    query = select(own.c.ci_low).where(*_is_of(own, jobs), *is_test).order_by(own.c.number.desc()).limit(1)
-    return query.correlate(jobs).scalar_subquery()
-
-
-def _open_state(jobs: FromClause, heard: ColumnElement[float], silence: Silence, now: float) -> ColumnElement[str]:
-    """Return whether a job without a decision runs, or its silence is that of a lost one.
-
-    No gap between results is longer than the time between the first and the last, so that gaps are looked at only where
-    they decide. Conditions stand in such an order that most jobs cost one look.
-    """
-    first, last = _of_results(jobs, func.min), _of_results(jobs, func.max)
-    idle = now - case((last > heard, last), else_=heard)
-    may_be_habit = and_(idle <= silence.gaps * (last - first), _has_gap(jobs, idle, silence.gaps))
-    is_running = case(
-        (now - heard <= silence.least_s, True),
-        (last.is_(None), now - heard <= silence.first_result_s),
-        else_=or_(idle <= silence.least_s, may_be_habit),
-    )
-    return case((is_running, "running"), else_="lost")
-
-
-def _of_results(jobs: FromClause, which: Callable[..., Any]) -> ColumnElement[float]:
-    own = reports.alias("results")
-    query = select(which(own.c.received_unix_s)).where(*_is_of(own, jobs))
-    return query.correlate(jobs).scalar_subquery()
-
-
-def _has_gap(jobs: FromClause, idle: ColumnElement[float], gaps: int) -> ColumnElement[bool]:
-    """Tell whether a job's silence is so many times one between two of its results, or shorter."""
-    own, other = reports.alias("own"), reports.alias("before")
-    earlier = (other.c.study_id == own.c.study_id, other.c.job_id == own.c.job_id)
-    before = select(func.max(other.c.received_unix_s)).where(*earlier, other.c.received_unix_s < own.c.received_unix_s)
-    gap = own.c.received_unix_s - before.correlate(own).scalar_subquery()
-    return exists().where(*_is_of(own, jobs), idle <= gaps * gap).correlate(jobs)

@@ -14,11 +14,9 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Double,
     ScalarSelect,
     Select,
     case,
-    cast,
     exists,
     func,
     null,
@@ -27,15 +25,14 @@ from sqlalchemy import (
 )
 
 from .clock import UnixNow
-from .database import whole_sum
-from .rows import ActivityRow, AgedReport, AgedRun, CountedRow, ListedStudyRow, StudyHead, all_of
+from .rows import AgedReport, AgedRun, CountedRow, ListedStudyRow, StudyHead, all_of
 from .said_names import of_most
-from .summaries import BASELINE, rank
+from .summaries import rank
 from .summary_rows import UNCLEAR, AgedConfig, NamedReporter
 from .tables import (
     config_summaries,
     job_facts,
-    job_summaries,
+    job_records,
     reporter_summaries,
     reports,
     runs,
@@ -49,25 +46,6 @@ NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Columns with what people call a model or hardware, by the column of its fingerprint; the first that is set goes."""
 LISTED = tuple(studies.c[field.name] for field in fields(StudyHead))
-
-
-@dataclass(frozen=True, kw_only=True)
-class BaselineRow:
-    """The mean ln(step time in ms) of the jobs of a study with one baseline (JSON), and their number."""
-
-    study_id: str
-    baseline: str | None
-    jobs: int
-    mean_log_step: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobPartRow:
-    """A job's results that are used, and the mean ln(step time in ms) under its baseline, or None."""
-
-    job_id: str
-    used: int
-    mean_log_step: float | None
 
 
 @dataclass(frozen=True)
@@ -134,45 +112,6 @@ def layouts(connection: Connection, limit: int) -> Sequence[tuple[int, ...]]:
     """Return the layouts of studies, ranks per host."""
     texts = connection.execute(select(studies.c.layout).distinct().limit(limit)).scalars()
     return [tuple(json.loads(text)) for text in texts]
-
-
-def activity(connection: Connection, study_ids: Collection[str]) -> Sequence[ActivityRow]:
-    """Return the activity of each study with results that count.
-
-    Sums by job come first: they are in an index's order, and a set of all jobs of a study would take twice the time.
-    """
-    own = job_summaries.c
-    sums = (whole_sum(own.trials).label("trials"), func.max(own.newest_unix_s).label("newest"))
-    by_job = select(own.study_id, *sums).where(own.study_id.in_(study_ids)).group_by(own.study_id, own.job_id)
-    jobs = by_job.subquery().c
-    age_s = (UnixNow() - func.max(jobs.newest)).label("age_s")
-    query = select(jobs.study_id, whole_sum(jobs.trials).label("trials"), func.count().label("jobs"), age_s)
-    return all_of(connection.execute(query.group_by(jobs.study_id)), ActivityRow)
-
-
-def mean_baselines(connection: Connection, study_ids: Collection[str]) -> Sequence[BaselineRow]:
-    """Return the mean ln(step time) of jobs' own baselines, each job once, by study and baseline."""
-    own = job_summaries.c
-    log_step = cast(own.log_step_e9, Double()) / own.samples * 1e-9
-    query = (
-        select(own.study_id, own.baseline, func.count().label("jobs"), func.avg(log_step).label("mean_log_step"))
-        .where(own.study_id.in_(study_ids), own.config_digest == BASELINE, own.samples > 0)
-        .group_by(own.study_id, own.baseline)
-    )
-    return all_of(connection.execute(query), BaselineRow)
-
-
-def parts_of_jobs(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[JobPartRow]:
-    """Return how many results of each job are used, and the mean ln(step time) under its own baseline."""
-    own = job_summaries.c
-    is_baseline = (own.config_digest == BASELINE) & (own.samples > 0)
-    log_step = func.max(case((is_baseline, cast(own.log_step_e9, Double()) / own.samples * 1e-9)))
-    query = (
-        select(own.job_id, whole_sum(own.trials).label("used"), log_step.label("mean_log_step"))
-        .where(own.study_id == study_id, own.job_id.in_(job_ids))
-        .group_by(own.job_id)
-    )
-    return all_of(connection.execute(query), JobPartRow)
 
 
 def newest_results(connection: Connection, study_id: str, job_id: str | None, limit: int) -> Sequence[AgedReport]:
@@ -344,8 +283,8 @@ def _paired_evidence() -> tuple[ColumnElement[Any], ...]:
 
 
 def _newest_result() -> ScalarSelect[Any]:
-    """Return when the newest result that counts came, as `activity` has it: an import has old ones, newly numbered."""
-    query = select(func.max(job_summaries.c.newest_unix_s)).where(job_summaries.c.study_id == studies.c.study_id)
+    """Return when the newest result that counts came: an import has old ones, newly numbered."""
+    query = select(func.max(job_records.c.used_unix_s)).where(job_records.c.study_id == studies.c.study_id)
     return query.correlate(studies).scalar_subquery()
 
 

@@ -130,16 +130,6 @@ class ModelRow:
 
 
 @dataclass(frozen=True)
-class ActivityRow:
-    """Results and jobs of a study that count, and the seconds since the newest result."""
-
-    study_id: str
-    trials: int
-    jobs: int
-    age_s: float
-
-
-@dataclass(frozen=True)
 class CountedRow:
     """Studies counted by a fingerprint of hardware or of a model; `others` counts fingerprints of the other kind."""
 
@@ -305,18 +295,6 @@ class AgedJobFacts(JobFactsRow):
 
     age_s: float
     idle_s: float
-
-
-@dataclass(frozen=True)
-class CadenceRow:
-    """Results of a job: their number, the seconds since the first and the newest, and the longest gap between two."""
-
-    study_id: str
-    job_id: str
-    results: int
-    age_s: float
-    idle_s: float
-    longest_gap_s: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from .database import whole_sum
 from .keys import parameters, wanted
 from .rows import ModelRow, NeighbourRow, StudyRow, all_of, columns_of, one_of
-from .tables import config_summaries, job_summaries, said_names, studies
+from .tables import config_summaries, job_records, said_names, studies
 
 Position = tuple[float, str]
 """Begin of a page: after the study that was created then and has this id; the newest come first."""
@@ -93,15 +93,9 @@ def all_ids(connection: Connection) -> Sequence[str]:
 
 def counts(connection: Connection, study_ids: Collection[str]) -> dict[str, tuple[int, int]]:
     """Return for each study with results that count how many there are, and of how many jobs."""
-    query = (
-        select(
-            job_summaries.c.study_id,
-            whole_sum(job_summaries.c.trials),
-            func.count(job_summaries.c.job_id.distinct()),
-        )
-        .where(job_summaries.c.study_id.in_(study_ids))
-        .group_by(job_summaries.c.study_id)
-    )
+    own = job_records.c
+    query = select(own.study_id, whole_sum(own.trials), func.count())
+    query = query.where(own.study_id.in_(study_ids), own.trials > 0).group_by(own.study_id)
     return {study_id: (trials, jobs) for study_id, trials, jobs in connection.execute(query)}
 
 
@@ -121,12 +115,12 @@ def models_named(
         .correlate(studies)
         .scalar_subquery()
     )
-    trials = whole_sum(job_summaries.c.trials)
+    trials = whole_sum(job_records.c.trials)
     is_here = func.max(case((studies.c.hardware == hardware, 1), else_=0))
     query = (
         select(studies.c.model, studies.c.model_name, trials.label("trials"))
-        .select_from(studies.join(job_summaries))
-        .where(studies.c.model_name == model_name, studies.c.target == target)
+        .select_from(studies.join(job_records))
+        .where(studies.c.model_name == model_name, studies.c.target == target, job_records.c.trials > 0)
         .group_by(studies.c.model, studies.c.model_name)
     )
     number = connection.execute(select(func.count()).select_from(query.subquery())).scalar_one()

@@ -31,10 +31,12 @@ from .summary_rows import (
     ReporterRow,
     SpeakingReporter,
 )
-from .tables import RANK, config_summaries, job_summaries, reporter_summaries, studies, tokens
+from .tables import RANK, config_summaries, job_records, job_summaries, reporter_summaries, studies, tokens
 
 BASELINE = ""
 """The config digest of the row that has a job's own baseline."""
+DERIVED = (job_summaries, config_summaries, reporter_summaries, job_records)
+"""The tables that are derived from the ledger."""
 
 
 def of_jobs(connection: Connection, keys: Collection[Key]) -> Sequence[JobSummary]:
@@ -208,7 +210,7 @@ CONFIGS_OF = _configs_of()
 
 def clear(connection: Connection, study_id: str) -> None:
     """Remove what is derived for a study."""
-    for table in (job_summaries, reporter_summaries, config_summaries):
+    for table in DERIVED:
         connection.execute(delete(table).where(table.c.study_id == study_id))
 
 
@@ -234,9 +236,9 @@ def baselines_of(connection: Connection, study_id: str, limit: int) -> Sequence[
 
 
 def everything(connection: Connection, study_id: str) -> tuple[list[dict[str, Any]], ...]:
-    """Return all rows of the three tables for a study (jobs, configs, reporters), sorted: for comparing."""
+    """Return all rows of the tables in `DERIVED` for a study, sorted: for comparing."""
     found = []
-    for table in (job_summaries, config_summaries, reporter_summaries):
+    for table in DERIVED:
         query = select(table).where(table.c.study_id == study_id).order_by(*table.primary_key)
         found.append([dict(row) for row in connection.execute(query).mappings()])
     return tuple(found)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables. `reports` is the ledger: rows are added, and removed whole by deletion or retention, never changed.
 
-`job_summaries`, `reporter_summaries` and `config_summaries` are derived from it and can be rebuilt. Whole numbers in
-names with `_e9` and `_e12` are sums in units of 1e-9 and 1e-12, so that no rounding adds up.
+`job_summaries`, `job_records`, `reporter_summaries` and `config_summaries` are derived from it and can be rebuilt.
+Whole numbers in names with `_e9` and `_e12` are sums in units of 1e-9 and 1e-12, so that no rounding adds up.
 
 `token_id` is the id of the token that a row came with, never its secret: NULL where the service was open (loopback, no
 token), `unrecorded` where the row is older than the column and tokens existed.
@@ -295,6 +295,27 @@ job_summaries = Table(
     Index(None, "study_id", "config_digest"),
     Index(None, "study_id", "tested_unix_s", sqlite_where=IS_TESTED, postgresql_where=IS_TESTED),
 )
+
+job_records = Table(
+    "job_records",
+    METADATA,
+    _study_in_key(),
+    Column("job_id", String(64), primary_key=True),
+    Column("results", BigInteger, nullable=False),
+    Column("trials", BigInteger, nullable=False),
+    Column("first_unix_s", Double, nullable=False),
+    Column("newest_unix_s", Double, nullable=False),
+    Column("longest_gap_s", Double, nullable=False),
+    Column("used_unix_s", Double),
+    Column("test_ci_low", Double),
+    Column("baseline_digest", String(64)),
+    Column("baseline_log_step", Double),
+    Index("ix_job_records_order", "study_id", "newest_unix_s", "job_id", "longest_gap_s", "test_ci_low"),
+    Index("ix_job_records_sums", "study_id", "baseline_digest", "trials", "used_unix_s", "baseline_log_step"),
+)
+"""A row per job, so that lists of jobs, and sums over them, need not read their results. `trials` and `used_unix_s` are
+of results that count. Each index has all that one kind of query reads.
+"""
 
 reporter_summaries = Table(
     "reporter_summaries",

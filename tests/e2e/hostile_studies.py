@@ -129,14 +129,13 @@ def _model_together(number: int) -> str:
 
 def _copy_best(connection: Connection, source: str, study_ids: Sequence[str]) -> None:
     """Have studies a config with a speed-up, and jobs that measured the baseline: those of another study."""
-    configs, jobs = schema.config_summaries, schema.job_summaries
-    of_source = (configs.c.study_id == source, configs.c.speedup.is_not(None))
-    (best,) = connection.execute(select(configs).where(*of_source).limit(1)).mappings().all()
-    digests = (best["config_digest"], BASELINE)
+    configs, jobs, records = schema.config_summaries, schema.job_summaries, schema.job_records
+    best = select(configs).where(configs.c.study_id == source, configs.c.speedup.is_not(None)).limit(1)
+    digests = (connection.execute(best).mappings().one()["config_digest"], BASELINE)
     own = select(jobs).where(jobs.c.study_id == source, jobs.c.config_digest.in_(digests))
-    rows = connection.execute(own).mappings().all()
-    connection.execute(insert(configs), [{**best, "study_id": study_id} for study_id in study_ids])
-    connection.execute(insert(jobs), [{**row, "study_id": study_id} for study_id in study_ids for row in rows])
+    for table, query in ((configs, best), (jobs, own), (records, select(records).where(records.c.study_id == source))):
+        rows = connection.execute(query).mappings().all()
+        connection.execute(insert(table), [{**row, "study_id": study_id} for study_id in study_ids for row in rows])
 
 
 def _measured(service: Service, values: Sequence[str]) -> str:

@@ -86,11 +86,13 @@ class MpiRuntime:
             return
         try:
             library, world = ctypes.CDLL(self.mpi.__file__), self.mpi._handleof(self.mpi.COMM_WORLD)  # noqa: SLF001
-            functions = [ctypes.cast(function, ctypes.c_void_p) for function in (library.MPI_Finalize, library.MPI_Abort)]
+            finalize, abort = (
+                ctypes.cast(function, ctypes.c_void_p).value for function in (library.MPI_Finalize, library.MPI_Abort)
+            )
         except (OSError, AttributeError):  # an mpi4py that hides its MPI
             self.mpi.Finalize()
             return
-        engine.end_mpi_at_exit(*(function.value for function in functions), world)
+        engine.end_mpi_at_exit(finalize, abort, world)
 
     def _let_mpi4py_abort(self) -> None:
         """Have mpi4py abort the job where it would finalise MPI: as `python -m mpi4py` does after an error."""

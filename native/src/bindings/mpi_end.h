@@ -13,8 +13,8 @@ struct LoadedMpi {
   intptr_t world;
 };
 
-// At the end of this process, by `exit` and not by a signal, finalises MPI if the exit code is 0 and else aborts the job
-// with that code. A forked child does neither.
+// At the end of this process, by `exit` and not by a signal, finalises MPI if the exit code is 0, and else aborts the
+// job with that code. A forked child does neither.
 void end_mpi_at_exit(LoadedMpi mpi);
 
 }  // namespace ringtune

@@ -149,8 +149,9 @@ def test_a_database_of_the_first_version_is_as_if_this_one_had_been_told(tmp_pat
             rows = [
                 [getattr(row, name) for name in LEDGER_COLUMNS] for row in reports.of_study(connection, run.study_id)
             ]
-            judged = summaries.everything(connection, run.study_id)
-        found.append((rows, [[row["config_digest"] for row in table] for table in judged]))
+            *judged, records = summaries.everything(connection, run.study_id)
+        jobs = [(row["job_id"], row["results"], row["trials"]) for row in records]
+        found.append((rows, [[row["config_digest"] for row in table] for table in judged], jobs))
         space = service.studies.get(run.study_id).space
         assert EVERY_KNOB == [parameter["name"] for parameter in space["parameters"]]
         service.close()

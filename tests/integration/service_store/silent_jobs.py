@@ -3,9 +3,10 @@
 
 from collections.abc import Sequence
 
-from ringtune.service.domain import Service
+from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.machines import MachineKind
+from ringtune.service.domain.summary_updates import rebuild
 from ringtune.service.store import Database
 from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import job_facts, reports
@@ -24,6 +25,8 @@ def report_at(service: Service, database: Database, study_id: str, job_id: str, 
         with database.writing() as connection:
             row = reports.update().where(reports.c.trial_id == trial_id)
             connection.execute(row.values(received_unix_s=UnixNow() - age_s))
+    with database.writing() as connection:
+        rebuild(connection, [study_id], ServiceLimits().max_speedup)
 
 
 def announce(service: Service, database: Database, study_id: str, job_id: str, age_s: float) -> None:

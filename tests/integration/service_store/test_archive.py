@@ -261,7 +261,7 @@ def test_a_deleted_study_is_gone_with_all_that_was_in_it(service: Service, datab
     with pytest.raises(StudyNotFound):
         service.studies.delete(study_id)
     with database.reading() as connection:
-        assert ([], [], []) == summaries.everything(connection, study_id)
+        assert ([], [], [], []) == summaries.everything(connection, study_id)
         assert [] == list(reports.of_study(connection, study_id))
         noted = audit.newest(connection, 1)[0]
     assert ("study_deleted", study_id) == (noted.event, noted.subject)

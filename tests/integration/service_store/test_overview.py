@@ -2,10 +2,11 @@
 """The overview on both databases: search, sorting and limits there, in agreement with recommendations."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobReport
@@ -236,6 +237,44 @@ def test_the_first_page_reads_an_index_and_no_wide_column(service: Service, data
     assert "TEMP B-TREE" not in plan
     assert {"space", "gradient_bytes"}.isdisjoint(column.name for column in table.LISTED)
     assert {"space", "gradient_bytes"} <= set(studies.c.keys())
+
+
+def statements_of(database: Database, act: Callable[[], object]) -> list[tuple[str, Any]]:
+    """Return the statements that an act makes, with their values."""
+    made: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        made.append((statement, values))
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    act()
+    event.remove(database.engine, "before_cursor_execute", note)
+    return made
+
+
+def is_sum_over_jobs(statement: str) -> bool:
+    """Tell whether a statement sums, and not only over the jobs or tests that a page shows."""
+    return "GROUP BY" in statement and not any(bound in statement for bound in ("LIMIT", "job_id IN"))
+
+
+def test_sums_over_all_jobs_read_an_index_alone(
+    service: Service, database: Database, overview: Overview, kind: str
+) -> None:
+    """No page reads the results of all jobs; each sum over jobs has an index with all that it reads."""
+    if kind != "sqlite":
+        pytest.skip("PostgreSQL scans a table that is this small")
+    study_id = study(service, "1", "c")
+
+    made = statements_of(database, lambda: (overview.study(study_id), overview.studies(Wanted(), "activity")))
+
+    sums = [made for made in made if is_sum_over_jobs(made[0])]
+    assert not [statement for statement, _ in sums if "FROM reports" in statement]
+    over_jobs = [made for made in sums if "FROM job_records" in made[0]]
+    assert len(over_jobs) >= 4
+    with database.reading() as connection:
+        for statement, values in over_jobs:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+            assert "COVERING INDEX ix_job_records" in " ".join(map(str, plan)), statement
 
 
 def test_what_is_searched_by_a_name_is_counted_whole(service: Service, overview: Overview) -> None:

@@ -17,7 +17,7 @@ from ringtune.service.store.tables import METADATA
 from tests.unit.service.domain.reported import BETTER, QUERY, look, measure, study_of
 
 PROCESSES = 2
-DERIVED = {"job_summaries", "config_summaries", "reporter_summaries"}
+DERIVED = {table.name for table in summaries.DERIVED}
 MIGRATE = "import sys; from ringtune.service.store import Database, migrate; print(migrate(Database.open(sys.argv[1])))"
 
 

@@ -15,7 +15,7 @@ from ringtune.service.domain import Service, verdicts, whole_tables
 from ringtune.service.domain.overview import Overview, Wanted
 from ringtune.service.domain.whole_tables import WholeTables
 from ringtune.service.errors import InvalidRequest, StudyNotFound
-from ringtune.service.store import Database, job_facts, job_states
+from ringtune.service.store import Database, job_facts, job_records, job_states
 from ringtune.service.store import overview as overview_table
 from ringtune.service.store.rows import all_of
 from ringtune.tuner import Config, Phase
@@ -136,7 +136,7 @@ def test_a_page_reads_the_jobs_that_it_shows_and_counts_the_others(
         return rows
 
     monkeypatch.setattr(verdicts, "MAX_JOBS", SHOWN)
-    for module in (job_facts, overview_table):
+    for module in (job_facts, job_records, overview_table):
         monkeypatch.setattr(module, "all_of", counting)
     counted: list[tuple[str, str, int]] = []
     plain_counts = job_states.counts
@@ -151,5 +151,5 @@ def test_a_page_reads_the_jobs_that_it_shows_and_counts_the_others(
 
     assert SHOWN == len(shown.jobs)
     assert {"running": JOBS + 1, "lost": JOBS} == shown.study.states
-    assert {"AgedJobFacts": 0, "CadenceRow": SHOWN} == {name: read[name] for name in ("AgedJobFacts", "CadenceRow")}
+    assert (0, 2 * SHOWN) == (read["AgedJobFacts"], read["AgedJobRecord"])  # for the jobs, and for their parts
     assert 2 == len(counted)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import BigInteger, Boolean, Double, Integer, Table, Text
 from sqlalchemy.types import TypeEngine
 
-from ringtune.service.store import rows, summary_rows, tables
+from ringtune.service.store import job_records, rows, summary_rows, tables
 
 TABLES: tuple[tuple[type[Any], Table], ...] = (
     (rows.StudyRow, tables.studies),
@@ -24,6 +24,7 @@ TABLES: tuple[tuple[type[Any], Table], ...] = (
     (rows.TokenUsageRow, tables.token_usage),
     (rows.AuditRow, tables.audit),
     (summary_rows.JobSummary, tables.job_summaries),
+    (job_records.JobRecord, tables.job_records),
     (summary_rows.ReporterRow, tables.reporter_summaries),
     (summary_rows.ConfigSummary, tables.config_summaries),
 )

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from demo_summary import DemoOutcome, complaint, render, speed_lines
 from job import REPOSITORY, ExampleJob
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.review import settings_to_paste
 
 RESULTS = REPOSITORY / "build" / "demo"

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner import readable_cost, readable_value
 from ringtune.tuner.review import RunReview, review_log
 from ringtune.tuner.space.config import Value

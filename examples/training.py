@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import ringtune.torch as hvd
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 
 Batch = tuple[Tensor, Tensor]
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ringtune.counts import age_in_days, counted
 from ringtune.errors import ConfigError
+from ringtune.system.counts import age_in_days, counted
 
 from .whole_file import write_whole
 

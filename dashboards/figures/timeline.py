@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.review import RunReview, TriedSample
 from ringtune.tuner.review.summary import Thought
 

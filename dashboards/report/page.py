@@ -15,11 +15,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from ringtune.counts import counted
 from ringtune.dashboards.figures.figure import Figure
 from ringtune.dashboards.figures.gallery import figures_of
 from ringtune.errors import ConfigError
-from ringtune.output_files import write_output_file
+from ringtune.system.counts import counted
+from ringtune.system.output_files import write_output_file
 from ringtune.tuner.policy.reporting import verdict_parts
 from ringtune.tuner.review import (
     Analysis,

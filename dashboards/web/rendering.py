@@ -10,8 +10,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from ringtune.counts import counted
 from ringtune.service.api.authorization import ADMIN, CALLER_KEY, SCOPES_KEY
+from ringtune.system.counts import counted
 from ringtune.tuner.space.readable import readable_value
 
 from . import wording

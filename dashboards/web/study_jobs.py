@@ -4,9 +4,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ringtune.counts import counted
 from ringtune.service.domain.jobs import StudyJob
 from ringtune.service.domain.overview import JobPart, LedgerResult, ShownStudy
+from ringtune.system.counts import counted
 from ringtune.tuner import Phase
 from ringtune.tuner.review import words
 

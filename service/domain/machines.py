@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringtune.counts import counted
 from ringtune.service.errors import InvalidRequest
+from ringtune.system.counts import counted
 
 MAX_KINDS = 64
 MAX_TEXT = 200

@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from ringtune.listen_address import ListenAddress
 from ringtune.metrics import server as server_module
 from ringtune.metrics.server import MAX_CONNECTIONS, MetricsServer
+from ringtune.system.listen_address import ListenAddress
 
 ANY = ListenAddress("127.0.0.1", 0)
 LIMIT_S = 60.0

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.deadlines import DeadlineExceeded, call_with_deadline
+from ringtune.system.deadlines import DeadlineExceeded, call_with_deadline
 from ringtune.tuner.designers.base import Designer, Prediction, Suggestion
 from ringtune.tuner.designers.wrapper import DesignerWrapper
 from ringtune.tuner.sample import Trial

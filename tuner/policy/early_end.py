@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, Trial
 from ringtune.tuner.space.config import Config

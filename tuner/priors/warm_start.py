@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.sample import Trial

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from statistics import NormalDist, median
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.policy.settings import RunSettings
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, VoidReason

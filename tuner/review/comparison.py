@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner import readable_cost, readable_value
 
 from . import words

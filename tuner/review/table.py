@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner import readable_value
 from ringtune.tuner.policy.reporting import verdict_parts
 from ringtune.tuner.space.config import Config

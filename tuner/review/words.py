@@ -4,7 +4,7 @@
 import math
 import time
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.space.readable import readable_cost
 
 from .analysis import Analysis, TrialReview

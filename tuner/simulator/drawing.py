@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.space.readable import readable_size, readable_value
 
 from .forecast import Curve, Expected, Forecast, StepSurface

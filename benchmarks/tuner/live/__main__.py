@@ -22,8 +22,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ringtune.bench.contestants import BenchEnvironment
 from ringtune.bench.network import Network, check_hosts, joined_hosts, parse_rate
-from ringtune.cache_files import user_cache_folder
 from ringtune.errors import RingtuneError
+from ringtune.system.cache_files import user_cache_folder
 
 from .report import render
 from .run_file import RunFile

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ringtune.cache_files import user_cache_folder
+from ringtune.system.cache_files import user_cache_folder
 from ringtune.tuner import Config, simulator
 from ringtune.tuner.designers.candidates import neighbour
 from ringtune.tuner.simulator import Scenario, SimulatedTarget

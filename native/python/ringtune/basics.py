@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 
 from ringtune import _engine
-from ringtune.console import write_line
 from ringtune.errors import CollectiveTimeout, ConfigError, DismissedError, PeerLostError
 from ringtune.gpu_facts import installed_nccl
 from ringtune.mpi_transport import load_mpi
 from ringtune.process_sets import ProcessSet
 from ringtune.session import SESSION
+from ringtune.system.console import write_line
 
 MAX_FAILED_MEETINGS = 20  # meetings in a row that fail before `init` gives up; each lost worker spoils one at most
 

@@ -16,15 +16,15 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.system.printable import printable, printable_lines
+from ringtune.system.standard_streams import occupy_standard_streams
 from ringtune.version import __version__
 
 from .compare_commands import add_commands as add_compare_commands
-from .printable import printable, printable_lines
 from .rendezvous_command import add_commands as add_rendezvous_command
 from .run_command import add_commands as add_run_command
 from .service.commands import add_commands as add_server_commands
 from .service_commands import add_commands as add_client_commands
-from .standard_streams import occupy_standard_streams
 from .tune_commands import add_commands as add_tune_commands
 from .usage_errors import is_usage_error, usage_advice
 

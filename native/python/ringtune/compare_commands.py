@@ -144,8 +144,9 @@ def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":
 
 def _keep(comparison: "FinishedComparison", environ: Mapping[str, str]) -> None:
     """Keep the comparison for `ringtune doctor`; a cache that cannot be written is a line on stderr."""
+    from ringtune.system.console import write_line  # noqa: PLC0415
+
     from .compare.comparison import keep  # noqa: PLC0415
-    from .console import write_line  # noqa: PLC0415
     from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415
     from .version import __version__  # noqa: PLC0415  (each command imports what it needs)
 

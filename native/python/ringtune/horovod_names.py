@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtune.errors import ConfigError
+from ringtune.system.near_names import nearest_slip
 from ringtune.tuner.space.parameter_types import NumberParameter
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 
-from .near_names import nearest_slip
 from .parsing import TRUE_WORDS, BooleanReader, parse_number
 from .variables import LOG_LEVELS, knob_variable
 

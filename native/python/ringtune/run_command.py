@@ -147,8 +147,9 @@ def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":
     Raises:
         ConfigError: If a variable of the ranks is not allowed.
     """
+    from ringtune.system.console import write_line  # noqa: PLC0415
+
     from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
-    from .console import write_line  # noqa: PLC0415
     from .settings import Settings  # noqa: PLC0415
 
     for warning in choices.warnings():
@@ -158,7 +159,8 @@ def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":
 
 def _with_slips_told(environ: Mapping[str, str]) -> dict[str, str]:
     """Warn of variables whose names are misspelt, and return the environment in which rank 0 does not repeat that."""
-    from .console import write_line  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.system.console import write_line  # noqa: PLC0415  (each command imports what it needs)
+
     from .settings import slips_by_name  # noqa: PLC0415
     from .variables import LOG_LEVELS, SLIPS_TOLD_NAME  # noqa: PLC0415
 
@@ -171,7 +173,7 @@ def _with_slips_told(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _say_if_verbose(choices: Choices, describe: Callable[[], Iterable[str]]) -> None:
-    from .console import write_line  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.system.console import write_line  # noqa: PLC0415  (each command imports what it needs)
 
     if choices.value("verbose"):
         for line in describe():
@@ -192,7 +194,8 @@ def _launched(make: "Callable[[Sequence[OutputTaker]], JobLoop]", choices: Choic
 
 def _become_mpirun(plan: "LaunchPlan", choices: Choices, interfaces: Sequence[str]) -> NoReturn:
     """Replace this process by mpirun: what signals, terminals and exit codes mean is then up to MPI alone."""
-    from .console import write_line  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.system.console import write_line  # noqa: PLC0415  (each command imports what it needs)
+
     from .launch.mpirun import MpiOptions, find_mpirun, mpi_command  # noqa: PLC0415
 
     identity = choices.value("ssh_identity_file")

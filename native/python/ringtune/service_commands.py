@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtune.counts import counted
 from ringtune.errors import ConfigError, StoreError
-
-from .printable import printable
+from ringtune.system.counts import counted
+from ringtune.system.printable import printable
 
 if TYPE_CHECKING:
     from ringtune.client import Recommendation, ServiceClient
@@ -222,7 +221,8 @@ def _from_service(client: "ServiceClient", query: "StudyQuery") -> "Recommendati
 
 
 def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
-    from .cache_files import user_cache_folder  # noqa: PLC0415
+    from ringtune.system.cache_files import user_cache_folder  # noqa: PLC0415
+
     from .service_link.local_studies import model_names, recommend_from  # noqa: PLC0415
     from .tuner import StudyStore  # noqa: PLC0415
     from .tuning.memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)

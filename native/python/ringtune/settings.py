@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ringtune.errors import ConfigError
+from ringtune.system.near_names import nearest_slip
 from ringtune.tuner.policy.settings import Limits, job_limits
 from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 from . import horovod_names
 from .kubernetes_links import service_links
-from .near_names import nearest_slip
 from .variables import (
     BOOTSTRAP_NAMES,
     LAUNCH_NAMES,

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from ringtune.system.listen_address import ListenAddressReader
 from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
 from ringtune.tuner.space.parameters import engine_parameters
 
-from .listen_address import ListenAddressReader
 from .parsing import (
     BooleanReader,
     ChoiceReader,

@@ -13,11 +13,12 @@ from typing import Any
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.system.console import Console
+from ringtune.system.standard_streams import occupy_standard_streams
 
 from .algorithm_tables.choice import TableChoice
 from .algorithm_tables.store import TableStore
 from .algorithm_tables.table import CallTime
-from .console import Console
 from .engine_config import engine_config
 from .fingerprints import machine_facts
 from .gpu_facts import find_gpus, find_nccl
@@ -27,7 +28,6 @@ from .mpi_transport import find_plugin, open_communicator
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .rendezvous.address import bound_address
 from .settings import SECRET_NAMES, Settings, find_notes
-from .standard_streams import occupy_standard_streams
 from .step_rounds import StepRounds
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner import Config, Phase, StudyStore, default_config, search_space
 from ringtune.tuner.logs.records import (
     AdoptionRecord,

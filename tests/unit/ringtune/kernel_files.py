@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from ringtune.control_groups import ControlGroups
+from ringtune.system.control_groups import ControlGroups
 
 
 def control_groups(folder: Path, lines: str, files: Mapping[str, str]) -> ControlGroups:

@@ -10,7 +10,7 @@ import pytest
 
 from ringtune.algorithm_tables import store
 from ringtune.algorithm_tables.store import TableFileError, read_table
-from ringtune.cache_files import read_regular_file, within
+from ringtune.system.cache_files import read_regular_file, within
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.counts import age_in_days, counted
+from ringtune.system.counts import age_in_days, counted
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ringtune.deadlines import DeadlineExceeded, WallDeadline, call_with_deadline
+from ringtune.system.deadlines import DeadlineExceeded, WallDeadline, call_with_deadline
 
 LONG_S = 60.0
 

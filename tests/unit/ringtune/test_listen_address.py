@@ -4,8 +4,8 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.listen_address import ListenAddress
 from ringtune.settings import Settings
+from ringtune.system.listen_address import ListenAddress
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.option_files import read_option_file
+from ringtune.system.option_files import read_option_file
 
 
 def read(folder: Path, text: str) -> object:

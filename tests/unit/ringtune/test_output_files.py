@@ -9,7 +9,7 @@ import pytest
 
 from ringtune.errors import ConfigError
 from ringtune.launch.output_folder import OutputFolder
-from ringtune.output_files import write_output_file
+from ringtune.system.output_files import write_output_file
 
 
 @pytest.fixture(params=[0o1777, 0o777])

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.plain_data import decode, encode
+from ringtune.system.plain_data import decode, encode
 from ringtune.torch.elastic.snapshots import snapshot
 
 Pair = namedtuple("Pair", "first second")  # noqa: PYI024  (the kind that has no annotations)

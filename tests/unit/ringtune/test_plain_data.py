@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.errors import ConfigError
-from ringtune.plain_data import MAX_DEPTH, Leaf, decode, encode
+from ringtune.system.plain_data import MAX_DEPTH, Leaf, decode, encode
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9)
 plain_data = st.recursive(

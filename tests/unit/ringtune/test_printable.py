@@ -3,8 +3,8 @@
 
 import pytest
 
-from ringtune.console import write_line
-from ringtune.printable import printable, printable_lines, quoted, shown, shown_command
+from ringtune.system.console import write_line
+from ringtune.system.printable import printable, printable_lines, quoted, shown, shown_command
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import os, sys
-from ringtune.standard_streams import above_standard_streams, occupy_standard_streams
+from ringtune.system.standard_streams import above_standard_streams, occupy_standard_streams
 report = os.dup2(1, 50)
 for number in map(int, sys.argv[1:]):
     os.close(number)

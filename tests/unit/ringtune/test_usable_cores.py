@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.control_groups import ControlGroups
-from ringtune.usable_cores import usable_cores
+from ringtune.system.control_groups import ControlGroups
+from ringtune.system.usable_cores import usable_cores
 from tests.unit.ringtune.kernel_files import control_groups
 
 ALL = len(os.sched_getaffinity(0))

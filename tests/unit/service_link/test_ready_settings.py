@@ -9,7 +9,6 @@ import pytest
 from ringtune.advice.wording import evidence_text
 from ringtune.client import Evidence, Recommendation, ServiceReplyError
 from ringtune.errors import ConfigError
-from ringtune.printable import printable
 from ringtune.rest_models import StudyKey
 from ringtune.service_link.ready_settings import (
     advice_text,
@@ -21,6 +20,7 @@ from ringtune.service_link.ready_settings import (
     shell_text,
 )
 from ringtune.settings import Settings
+from ringtune.system.printable import printable
 from ringtune.tuner import Config, default_config
 
 CHOSEN = default_config().replace(

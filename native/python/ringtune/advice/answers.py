@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.counts import counted
 from ringtune.rest_models import Evidence, Recommendation, StudyKey
+from ringtune.system.counts import counted
 from ringtune.tuner import Config
 
 from .neighbours import StudyPlace, not_measured

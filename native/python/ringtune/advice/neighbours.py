@@ -24,7 +24,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner import Config, SearchSpace, Value
 from ringtune.tuner.priors.cost_model import EngineCosts, JobShape, expected_step_s, explained
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout

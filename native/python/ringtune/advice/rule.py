@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-from ringtune.counts import counted
 from ringtune.rest_models import Evidence
+from ringtune.system.counts import counted
 
 from .contest import MIN_REPORTERS
 from .votes import CI_LEVEL

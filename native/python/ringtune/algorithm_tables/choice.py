@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ringtune import _engine
-from ringtune.console import Console
 from ringtune.errors import ConfigError, EngineError
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, layout_of
 from ringtune.settings import Settings
+from ringtune.system.console import Console
+from ringtune.system.usable_cores import usable_cores
 from ringtune.tuner.space.parameters import AUTO
-from ringtune.usable_cores import usable_cores
 from ringtune.version import __version__
 
 from .measurement import LIMIT_S, measure_table, plan_measurement

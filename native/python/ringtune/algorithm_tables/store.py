@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ringtune.cache_files import START_LIMIT_S, read_regular_file, user_cache_folder, within
-from ringtune.output_files import PRIVATE_MODE, replace_whole
+from ringtune.system.cache_files import START_LIMIT_S, read_regular_file, user_cache_folder, within
+from ringtune.system.output_files import PRIVATE_MODE, replace_whole
 
 from .table import AlgorithmTable, TableKey
 

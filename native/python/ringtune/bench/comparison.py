@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
-from ringtune.output_files import write_output_file
+from ringtune.system.output_files import write_output_file
 
 from .contestants import LIMIT_NAME, PEERS, BenchEnvironment, Contestant, find_contestants
 from .launching import OverrunError, launch, rows_in

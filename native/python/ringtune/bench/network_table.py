@@ -6,7 +6,7 @@ from itertools import groupby
 
 from rich.table import Table
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 
 from .host_links import HostLinks
 from .results import Summary

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.output_files import NEW_FILE_MODE, write_output_file
+from ringtune.system.output_files import NEW_FILE_MODE, write_output_file
 from ringtune.tuner.logs.file import open_for_appending
 
 SCHEMA = 1

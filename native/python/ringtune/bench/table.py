@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 
 from .results import PairedRatio, Summary
 

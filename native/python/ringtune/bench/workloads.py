@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.printable import shown
+from ringtune.system.printable import shown
 
 ELEMENT_BYTES = 4
 MAX_FAULT_CHARACTERS = 500  # limit of a fault's description: a value may be a whole file

@@ -15,8 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.printable import shown_command
 from ringtune.rendezvous.peer_process import PeerProcess, peer_process
+from ringtune.system.printable import shown_command
 
 from . import explicit, joining, mpi, slurm, torch_store
 from .ancestors import ancestors

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ringtune.printable import printable, shown
+from ringtune.system.printable import printable, shown
 
 from .errors import ServiceReplyError
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import httpcore
 import httpx
 
-from ringtune.printable import shown
+from ringtune.system.printable import shown
 
 from .address import bearer_token, service_url
 from .deadline import DeadlineTransport, ExchangeDeadline

@@ -15,7 +15,7 @@ from types import FrameType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 
 from .keeping import ComparisonStore, KeptComparison
 from .launching import ARM_NAMES, ComparisonError, Run, Runs, StoreAddress

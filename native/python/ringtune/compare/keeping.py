@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ringtune.cache_files import user_cache_folder
-from ringtune.output_files import PRIVATE_MODE, replace_whole
+from ringtune.system.cache_files import user_cache_folder
+from ringtune.system.output_files import PRIVATE_MODE, replace_whole
 
 FILE_NAME = "comparisons.json"
 MAX_ENTRIES = 20

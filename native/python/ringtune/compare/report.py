@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 
 from .comparison import FinishedComparison
 from .launching import Run

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.numpy_leaves import numpy_leaf
-from ringtune.plain_data import encode
+from ringtune.system.numpy_leaves import numpy_leaf
+from ringtune.system.plain_data import encode
 
 LARGEST_COUNT = 2**53  # a larger integer is a seed or a hash, and no message has room for it
 

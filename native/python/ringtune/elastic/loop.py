@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ringtune.counts import counted
 from ringtune.session import SESSION
+from ringtune.system.counts import counted
 
 from .interrupts import HostsUpdatedInterrupt, describe, is_loss, is_timeout, reason_of
 from .membership import WorldMembership

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.counts import counted
 from ringtune.session import SESSION
+from ringtune.system.counts import counted
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class ObjectState(State):
 
     A commit copies the values, so that a list that grew afterwards is restored too. Values are plain data: numbers,
     texts, containers, paths, enums, dataclasses, arrays and tensors, which keep their types; see
-    `ringtune.plain_classes`. Nothing that arrives from another rank is executed.
+    `ringtune.system.plain_classes`. Nothing that arrives from another rank is executed.
     """
 
     _handlers: dict[str, StateHandler]

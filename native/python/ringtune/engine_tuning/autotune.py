@@ -10,12 +10,12 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from ringtune.cache_files import START_LIMIT_S, within
-from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.metrics.tuner_facts import TunerFacts
 from ringtune.service_link import NoService, ServiceLink, service_link
 from ringtune.settings import Settings
+from ringtune.system.cache_files import START_LIMIT_S, within
+from ringtune.system.console import Console
 from ringtune.tuner import DEFAULT_DESIGNER, TuningLog, load_designer, open_log
 from ringtune.tuner.logs.file import advice_on
 from ringtune.tuner.policy.turn import Turn

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from ringtune.compare.keeping import ComparisonStore, KeptComparison
-from ringtune.counts import age_in_days, counted
+from ringtune.system.counts import age_in_days, counted
 
 from .finding import DoctorSection
 

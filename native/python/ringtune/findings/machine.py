@@ -7,12 +7,12 @@ import platform
 import shutil
 from importlib import metadata
 
-from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
 from ringtune.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
 from ringtune.rendezvous.interfaces import own_networks
-from ringtune.usable_cores import usable_cores
+from ringtune.system.counts import counted
+from ringtune.system.usable_cores import usable_cores
 from ringtune.version import __version__
 
 from .finding import DoctorSection, FoundProblem

@@ -18,12 +18,12 @@ import jax.extend
 import numpy as np
 from jax.experimental import io_callback
 
-from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.jax_op import CALLS, HANDLERS, HOW_TO_BUILD, jax_library
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.session import SESSION
 from ringtune.submissions import world_of
+from ringtune.system.console import Console
 from ringtune.world import World
 
 from .collective import Collective

@@ -17,9 +17,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from ringtune.console import STDERR_DESCRIPTOR
 from ringtune.errors import ConfigError
-from ringtune.standard_streams import occupy_standard_streams
+from ringtune.system.console import STDERR_DESCRIPTOR
+from ringtune.system.standard_streams import occupy_standard_streams
 
 from . import agent_protocol
 from .agent_protocol import Message, OrderDecoder, ProtocolError

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 
 from .addresses import is_this_machine
 from .job_loop import Reach

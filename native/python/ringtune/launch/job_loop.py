@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ringtune.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 from ringtune.rendezvous.address import Address
+from ringtune.system.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 
 from .byte_sink import ByteSink
 from .ending import NEVER_S, Ending

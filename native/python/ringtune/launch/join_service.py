@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.address import LOOPBACK, Address
 from ringtune.rendezvous.interfaces import own_networks
 from ringtune.rendezvous.roster import FixedRoster, Gathering, RangeRoster, Roster, Worker
 from ringtune.rendezvous.server import Patience, RendezvousServer
+from ringtune.system.counts import counted
 
 from .event_loop import EventLoop, signals_in
 

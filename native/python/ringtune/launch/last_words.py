@@ -3,7 +3,7 @@
 
 import re
 
-from ringtune.printable import shown
+from ringtune.system.printable import shown
 
 from .rank_streams import STDERR, STDOUT
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ringtune.bootstrap import terminal
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.interfaces import route_address
-from ringtune.usable_cores import usable_cores
+from ringtune.system.usable_cores import usable_cores
 
 from .addresses import is_this_machine
 from .environment import KEPT_PREFIXES, PLACE_NAMES, forwarded

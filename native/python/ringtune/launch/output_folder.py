@@ -4,9 +4,9 @@
 import os
 from pathlib import Path
 
-from ringtune.console import write_line
 from ringtune.errors import ConfigError
-from ringtune.output_files import NEW_FILE_MODE
+from ringtune.system.console import write_line
+from ringtune.system.output_files import NEW_FILE_MODE
 
 from .rank_streams import STDERR, STDOUT
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.bootstrap.joining import WORKER_ID_NAME
-from ringtune.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 from ringtune.errors import ConfigError
+from ringtune.system.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 
 from .environment import PLACE_NAMES, HostPlace, forwarded, host_environment, rank_environment, with_streams
 from .hosts import MAX_SLOTS, HostShare, HostSlots, share_out

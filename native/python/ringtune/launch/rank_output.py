@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from ringtune.printable import printable_lines
+from ringtune.system.printable import printable_lines
 
 from .byte_sink import ByteSink
 from .rank_streams import OutputTaker

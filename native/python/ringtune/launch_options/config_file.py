@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.printable import quoted, shown
+from ringtune.system.printable import quoted, shown
 
 from .option import Choice, LaunchOption
 from .tables import OPTIONS
@@ -31,7 +31,7 @@ def read_config_file(name: str) -> dict[str, Choice]:
 
 
 def _load(name: str) -> Mapping[Any, Any]:
-    from ringtune.option_files import read_option_file  # noqa: PLC0415  (only jobs with such a file need YAML)
+    from ringtune.system.option_files import read_option_file  # noqa: PLC0415  (only jobs with such a file need YAML)
 
     _, content = read_option_file(Path(name), OPTION)
     if content is None:

@@ -4,7 +4,7 @@
 import time
 from collections.abc import Mapping
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner.logs.earlier import LIMITS, NOTHING_EARLIER, EarlierRuns
 
 MAX_UNIX_TIME_S = 1e11

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner import Config, SearchSpace, TuningLog, readable_value
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import Record, RunRecord

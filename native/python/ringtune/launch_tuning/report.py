@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringtune.console import write_line
-from ringtune.printable import printable
+from ringtune.system.console import write_line
+from ringtune.system.printable import printable
 from ringtune.tuner import Config, Phase, Progress, Result, readable_value
 
 from .engines import WinnerFile

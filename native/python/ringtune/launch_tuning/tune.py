@@ -12,10 +12,11 @@ from typing import Any
 
 from rich.console import Console
 
-from ringtune.console import write_line
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import hardware_fingerprint, machine_facts
 from ringtune.gpu_facts import find_gpus, installed_nccl
+from ringtune.system.console import write_line
+from ringtune.system.usable_cores import usable_cores
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     MAX_SECONDS,
@@ -33,7 +34,6 @@ from ringtune.tuner import (
 from ringtune.tuner.logs.earlier import LIMITS, find_earlier, joined
 from ringtune.tuner.logs.file import advice_on
 from ringtune.tuner.logs.reader import RunLog
-from ringtune.usable_cores import usable_cores
 from ringtune.version import __version__
 
 from .atomic_file import check_folder, replace_file

@@ -5,7 +5,7 @@ import select
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ringtune.console import write_line
+from ringtune.system.console import write_line
 from ringtune.tuning.host_lock import host_lock
 
 from .report import PREFIX

@@ -10,7 +10,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from ringtune.listen_address import MAX_PORT, ListenAddress
+from ringtune.system.listen_address import MAX_PORT, ListenAddress
 from ringtune.version import __version__
 from ringtune.world import World
 

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from ringtune.listen_address import ListenAddress
+from ringtune.system.listen_address import ListenAddress
 
 PATH = "/metrics"
 PAGE_TYPE = "text/plain; version=0.0.4; charset=utf-8"

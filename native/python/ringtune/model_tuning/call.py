@@ -15,10 +15,10 @@ from torch import distributed as dist
 from typing_extensions import Self
 
 from ringtune.bootstrap import environment
-from ringtune.cache_files import user_cache_folder
-from ringtune.console import Console
 from ringtune.fingerprints import model_fingerprint
 from ringtune.settings import Settings, find_slips
+from ringtune.system.cache_files import user_cache_folder
+from ringtune.system.console import Console
 from ringtune.tuner import DEFAULT_DESIGNER, Config, Result, TuningLog, load_designer, open_log
 from ringtune.tuner.policy.turn import Turn
 from ringtune.tuning.display import TuningDisplay

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ringtune.errors import RingtuneError
-from ringtune.standard_streams import above_standard_streams
+from ringtune.system.standard_streams import above_standard_streams
 
 from .coordinator import Coordinator
 from .layout import Layout

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ringtune.errors import RingtuneError
-from ringtune.printable import printable, shown
+from ringtune.system.printable import printable, shown
 
 from .channel import Channel, ChannelError, Message, could_tell
 from .conflicts import describe_failure

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ringtune.printable import shown
-from ringtune.standard_streams import above_standard_streams
+from ringtune.system.printable import shown
+from ringtune.system.standard_streams import above_standard_streams
 
 from .peer_process import PeerProcess, peer_process
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ringtune.errors import ConfigError, RingtuneError, error_from_name
-from ringtune.printable import printable_lines, quoted, shown
+from ringtune.system.printable import printable_lines, quoted, shown
 from ringtune.version import __version__
 
 from .channel import Message

@@ -8,8 +8,8 @@ cannot start, says something else than rank 0, or ends, stops the job: everybody
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ringtune.counts import counted
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
+from ringtune.system.counts import counted
 
 from .acceptor import Acceptor, PendingConnection
 from .address import LOOPBACK, Address, bound_address, listen

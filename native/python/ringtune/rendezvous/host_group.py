@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
-from ringtune.standard_streams import above_standard_streams
+from ringtune.system.standard_streams import above_standard_streams
 
 from .acceptor import Acceptor, PendingConnection
 from .address import Address, listen

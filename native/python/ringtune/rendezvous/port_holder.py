@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ringtune.printable import shown_command
+from ringtune.system.printable import shown_command
 
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENING = "0A"

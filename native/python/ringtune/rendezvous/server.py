@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ringtune.counts import counted
 from ringtune.errors import DismissedError, RendezvousError, RingtuneError
-from ringtune.printable import shown
+from ringtune.system.counts import counted
+from ringtune.system.printable import shown
 
 from .acceptor import EXPIRY_S, Acceptor, PendingConnection
 from .address import Address, bound_address, listen

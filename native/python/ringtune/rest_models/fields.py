@@ -23,7 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ringtune.printable import printable
+from ringtune.system.printable import printable
 
 MAX_HOSTS = 4096
 MAX_RANKS_PER_HOST = 4096

@@ -22,7 +22,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.plain_classes import take_apart
+from ringtune.system.plain_classes import take_apart
 
 _ADVICE = "pass it as an argument, if it is plain data, an array or a tensor; else make it inside of the function"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ringtune import plain_data
 from ringtune.errors import ConfigError
-from ringtune.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
-from ringtune.plain_data import Leaf
+from ringtune.system import plain_data
+from ringtune.system.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
+from ringtune.system.plain_data import Leaf
 
 from .call_folder import MODULE_NAME
 

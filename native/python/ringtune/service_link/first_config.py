@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ringtune.client.errors import ServiceUnavailableError
-from ringtune.deadlines import DeadlineExceeded, WallDeadline, call_with_deadline
+from ringtune.system.deadlines import DeadlineExceeded, WallDeadline, call_with_deadline
 from ringtune.tuner import Config, Designer, SearchSpace, Suggestion, Trial, Value
 from ringtune.tuner.designers import DesignerWrapper
 from ringtune.tuner.space.parameters import FIRST_KNOBS, with_later_knobs

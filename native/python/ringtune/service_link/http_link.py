@@ -7,8 +7,8 @@ from pathlib import Path
 from ringtune.advice.answers import is_default
 from ringtune.advice.wording import evidence_text
 from ringtune.client import ExchangeLimits, Recommendation, ServiceClient, page_url
-from ringtune.counts import counted
 from ringtune.errors import StoreError
+from ringtune.system.counts import counted
 from ringtune.tuner import Designer, SpaceError, TuningLog
 from ringtune.tuner.logs.records import RunRecord
 

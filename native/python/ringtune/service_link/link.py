@@ -25,7 +25,7 @@ class ServiceJob:
 
 
 class Notices(Protocol):
-    """Messages to people; see `ringtune.console.Console`."""
+    """Messages to people; see `ringtune.system.console.Console`."""
 
     def info(self, text: str) -> None:
         """Show information."""

@@ -13,8 +13,8 @@ from ringtune.advice.answers import is_default, is_pasted
 from ringtune.client.errors import ServiceReplyError
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
-from ringtune.printable import printable
 from ringtune.rest_models import Recommendation
+from ringtune.system.printable import printable
 from ringtune.tuner import Config, SearchSpace, SpaceError, engine_parameters
 from ringtune.variables import knob_variable
 

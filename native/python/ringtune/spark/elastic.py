@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 
 from ringtune._engine import allreduce_algorithms
 from ringtune.bootstrap import environment
-from ringtune.console import write_line
-from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.roster import FixedRoster, RangeRoster, Roster
 from ringtune.rendezvous.server import Patience, RendezvousServer
 from ringtune.run_function import RankFailedError
 from ringtune.settings import Settings
+from ringtune.system.console import write_line
+from ringtune.system.counts import counted
 
 from .active_session import active_session, setting
 from .call import Call

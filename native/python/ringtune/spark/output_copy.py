@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ringtune.console import write_line
 from ringtune.errors import RingtuneError
 from ringtune.rendezvous.address import Address
 from ringtune.rendezvous.channel import Channel, ChannelError, Deadline
 from ringtune.rendezvous.connector import Destination, open_channel
 from ringtune.rendezvous.proof import NO_RANK, Membership
-from ringtune.standard_streams import above_standard_streams
+from ringtune.system.console import write_line
+from ringtune.system.standard_streams import above_standard_streams
 
 from .output_collector import PURPOSE, OutputTarget
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.submissions import REDUCIBLE, Group, Reduction, check_reduction, reducible_number
+from ringtune.system.console import Console
 from ringtune.tensorflow_op import HOW_TO_BUILD, tensorflow_library
 from ringtune.world import World
 

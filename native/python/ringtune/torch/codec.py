@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain data with tensors, arrays and numbers of numpy in it to JSON and back; see `ringtune.plain_data`.
+"""Plain data with tensors, arrays and numbers of numpy in it to JSON and back; see `ringtune.system.plain_data`.
 
 Each leaf travels in a *carrier*: a tensor as it is, all else as a tensor of bytes.
 """
@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from ringtune import plain_data
 from ringtune.errors import ConfigError
-from ringtune.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
-from ringtune.plain_data import Leaf, MakeLeaf
+from ringtune.system import plain_data
+from ringtune.system.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
+from ringtune.system.plain_data import Leaf, MakeLeaf
 
 from .buffers import MOVABLE_DTYPES, device_copy_of, host_copy_of
 

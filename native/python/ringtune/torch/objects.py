@@ -10,9 +10,9 @@ import torch
 
 from ringtune.errors import ConfigError
 from ringtune.handles import start_all, wait_for_all
-from ringtune.plain_data import Leaf
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
+from ringtune.system.plain_data import Leaf
 
 from .allgather import allgather
 from .broadcast import broadcast_, broadcast_async_

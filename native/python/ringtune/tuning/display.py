@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ringtune.counts import counted
+from ringtune.system.counts import counted
 from ringtune.tuner import Phase, Progress, Result, readable_changes, readable_cost, verdict_parts
 
 from .live_line import LiveLine, find_screen

@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass
 
 from ringtune.bootstrap import environment, terminal
-from ringtune.console import STDERR_DESCRIPTOR
+from ringtune.system.console import STDERR_DESCRIPTOR
 
 REDRAW_S = 0.25  # longest time that other output may hide the line, seconds
 _ERASE_BELOW = "\x1b[J"  # erases from the cursor on: the line that was drawn before

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ringtune.cache_files import within
-from ringtune.console import Console
-from ringtune.counts import counted
+from ringtune.system.cache_files import within
+from ringtune.system.console import Console
+from ringtune.system.counts import counted
 from ringtune.tuner import Config, EarlierStudy, Prior, SearchSpace, StudyStore, earlier_studies
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import Record

@@ -10,7 +10,7 @@ import stat
 import sys
 from pathlib import Path
 
-from ringtune.console import STDERR_DESCRIPTOR, write_line
+from ringtune.system.console import STDERR_DESCRIPTOR, write_line
 
 
 def write_own_line(text: str) -> None:

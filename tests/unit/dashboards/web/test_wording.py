@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.counts import counted
 from ringtune.dashboards.web import wording
 from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import ListedStudy, MeanGain, ReporterStand
+from ringtune.system.counts import counted
 from tests.unit.dashboards.web.studies import BEST, KEPT, OPEN, STUDY
 
 REASON = "prior: adopted in paired tests of 2 tokens, over another baseline than the default"

@@ -9,7 +9,7 @@ import pytest
 
 from ringtune.bench.contestants import PEERS, BenchEnvironment, Contestant, find_contestants, parse_settings
 from ringtune.errors import ConfigError
-from ringtune.usable_cores import usable_cores
+from ringtune.system.usable_cores import usable_cores
 
 # Stands for compilers and MPI's programs.
 STAND_IN = '#!/bin/sh\n[ "$1" = --version ] && exit 0\nfor last; do :; done\necho built > "$last"\n'

@@ -15,7 +15,7 @@ from ringtune.launch.mpirun import MpiFamily, MpiOptions, Mpirun, find_mpirun, m
 from ringtune.launch.plan import make_plan
 from ringtune.launch_options.choices import read_choices
 from ringtune.launch_options.controllers import starts_by_mpi
-from ringtune.usable_cores import usable_cores
+from ringtune.system.usable_cores import usable_cores
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 ROOT = ["--allow-run-as-root"] if os.geteuid() == 0 else []

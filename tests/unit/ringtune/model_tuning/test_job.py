@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringtune.console import Console
 from ringtune.ddp.buckets import BucketSizes, bucket_space
 from ringtune.model_tuning.exchange import Exchange
 from ringtune.model_tuning.job import LiveJob, LivePlan
 from ringtune.settings import Settings
+from ringtune.system.console import Console
 from ringtune.tuner import EarlierStudy, Prior, SearchSpace, open_log
 from ringtune.tuner.logs.records import Record
 from ringtune.tuner.logs.store import WrittenPart

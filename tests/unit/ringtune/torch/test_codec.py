@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.plain_data import Leaf
+from ringtune.system.plain_data import Leaf
 from ringtune.torch.codec import decode, empty_carrier, encode, leaf_of
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.console import Console
+from ringtune.system.console import Console
 from ringtune.tuner import RunSettings, StudyStore
 from ringtune.tuner.logs.records import Record, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline

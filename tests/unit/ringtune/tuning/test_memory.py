@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.console import Console
+from ringtune.system.console import Console
 from ringtune.tuner import (
     KeepingLog,
     RunSettings,

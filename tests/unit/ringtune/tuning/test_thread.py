@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from ringtune.console import Console
+from ringtune.system.console import Console
 from ringtune.tuner import Question, Result, RunSettings, Trial, make_designer
 from ringtune.tuner.testing import SyntheticTarget
 from ringtune.tuning import thread as thread_module

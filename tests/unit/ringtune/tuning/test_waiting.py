@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.console import Console
+from ringtune.system.console import Console
 from ringtune.tuner import Config, KeepingLog, RunSettings, StudyStore, default_config, search_space
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from ringtune.tuning import waiting as module

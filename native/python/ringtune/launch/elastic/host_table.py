@@ -8,8 +8,8 @@ run there go on. A host that discovery removes is not blamed for the end of its 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from ringtune.counts import counted
 from ringtune.launch.hosts import host_identity
+from ringtune.system.counts import counted
 
 from .answers import Answer, FoundHost
 

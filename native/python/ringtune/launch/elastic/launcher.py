@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ringtune.counts import counted
 from ringtune.errors import ConfigError
 from ringtune.launch.job_loop import JobLoop, Reach
 from ringtune.launch.local_ranks import LocalRanks
@@ -21,6 +20,7 @@ from ringtune.rendezvous.address import LOOPBACK, Address
 from ringtune.rendezvous.interfaces import own_networks, route_address
 from ringtune.rendezvous.roster import Worker
 from ringtune.rendezvous.server import Patience, RendezvousServer
+from ringtune.system.counts import counted
 
 from .answers import MISSING, Answer, FoundHost
 from .course import GENERAL_FAILURE, Course, describe_loss

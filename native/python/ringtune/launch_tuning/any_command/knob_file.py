@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ringtune.errors import ConfigError
-from ringtune.option_files import read_option_file
-from ringtune.printable import quoted, shown
+from ringtune.system.option_files import read_option_file
+from ringtune.system.printable import quoted, shown
 
 from . import yaml_text
 

@@ -8,9 +8,9 @@ import torch
 
 from ringtune.errors import ConfigError
 from ringtune.handles import start_all, wait_for_all
-from ringtune.plain_data import Leaf
 from ringtune.process_sets import global_process_set
 from ringtune.session import SESSION
+from ringtune.system.plain_data import Leaf
 from ringtune.torch.broadcast import broadcast_async_
 from ringtune.torch.buffers import contiguous
 from ringtune.torch.codec import TENSOR, decode, empty_carrier, encode, leaf_of

@@ -4,7 +4,7 @@
 import os
 from dataclasses import dataclass
 
-from ringtune.printable import printable_lines
+from ringtune.system.printable import printable_lines
 
 LEVELS = ("debug", "info", "warning", "error")
 STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR = 1, 2

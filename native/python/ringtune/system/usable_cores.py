@@ -9,7 +9,7 @@ import math
 import os
 from pathlib import Path
 
-from .control_groups import OWN_GROUPS, ControlGroups
+from ringtune.system.control_groups import OWN_GROUPS, ControlGroups
 
 
 def usable_cores(groups: ControlGroups = OWN_GROUPS) -> int:

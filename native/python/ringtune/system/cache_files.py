@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from ringtune.deadlines import DeadlineExceeded, WallDeadline, call_with_deadline
+from ringtune.system.deadlines import DeadlineExceeded, WallDeadline, call_with_deadline
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ import json
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
-from .errors import ConfigError
-from .plain_classes import Parts, named, put_together, take_apart
+from ringtune.errors import ConfigError
+from ringtune.system.plain_classes import Parts, named, put_together, take_apart
 
 MAX_DEPTH = 64
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays and numbers of numpy as leaves of plain data: description, bytes, and back; see `ringtune.plain_data`.
+"""Arrays and numbers of numpy as leaves of plain data: description, bytes, and back; see `ringtune.system.plain_data`.
 
 A number keeps its type: what leaves as `numpy.float64` arrives as `numpy.float64`.
 """
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ConfigError
-from .plain_data import Leaf
+from ringtune.errors import ConfigError
+from ringtune.system.plain_data import Leaf
 
 Array = npt.NDArray[Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from ringtune.errors import ConfigError
-from ringtune.printable import shown
+from ringtune.system.printable import shown
 
 MAX_CHARACTERS = 1 << 20
 MAX_VALUES = 10_000  # keys, values, lists and mappings, those that aliases stand for included; 64 knobs have some 3,000

@@ -25,7 +25,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .errors import ConfigError
+from ringtune.errors import ConfigError
 
 FACTORIES = {
     kind.__name__: kind

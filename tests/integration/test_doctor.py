@@ -12,7 +12,7 @@ import pytest
 from ringtune import cli, doctor
 from ringtune.doctor import DoctorReport
 from ringtune.findings import machine, storage
-from ringtune.gpu_facts import Gpus
+from ringtune.identity.gpu_facts import Gpus
 from ringtune.service_link.spool import Spool
 from ringtune.tuner import StudyStore
 from tests.integration.service import server_process

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.gpu_facts import NVLINK, PCIE, Gpus, find_gpus
+from ringtune.identity.gpu_facts import NVLINK, PCIE, Gpus, find_gpus
 from tests.integration.jobs import PROGRAMS
 from tests.integration.nccl_plugin import COMPILER
 

@@ -144,10 +144,10 @@ def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":
 
 def _keep(comparison: "FinishedComparison", environ: Mapping[str, str]) -> None:
     """Keep the comparison for `ringtune doctor`; a cache that cannot be written is a line on stderr."""
+    from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415
 
     from .compare.comparison import keep  # noqa: PLC0415
-    from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415
     from .version import __version__  # noqa: PLC0415  (each command imports what it needs)
 
     hardware = hardware_fingerprint(hardware_facts([machine_facts()], "shm"), environ.get("RINGTUNE_HARDWARE"))

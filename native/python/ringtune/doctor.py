@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts
+from ringtune.identity.gpu_facts import find_gpus
+
 from .errors import ConfigError
 from .findings.comparisons import examine_comparisons
 from .findings.finding import DoctorSection, FoundProblem
 from .findings.machine import examine_engine, examine_gpus, examine_machine, examine_packages
 from .findings.service import examine_service
 from .findings.storage import examine_storage
-from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts
-from .gpu_facts import find_gpus
 from .settings import Settings
 
 JSON_SCHEMA = 1

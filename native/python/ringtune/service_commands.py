@@ -163,7 +163,7 @@ def _is_fingerprint(text: str) -> bool:
 
 def _hardware(given: str | None) -> str | None:
     """Return the fingerprint to ask for: the given one, None for any, or this machine's."""
-    from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415  (as above)
+    from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415  (as above)
 
     if given is None:
         return hardware_fingerprint(hardware_facts([machine_facts()], "shm"), _environment().get(HARDWARE_NAME))

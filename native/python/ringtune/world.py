@@ -13,6 +13,9 @@ from typing import Any
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.identity.fingerprints import machine_facts
+from ringtune.identity.gpu_facts import find_gpus, find_nccl
+from ringtune.identity.gradient_set import GradientSet
 from ringtune.system.console import Console
 from ringtune.system.standard_streams import occupy_standard_streams
 
@@ -20,9 +23,6 @@ from .algorithm_tables.choice import TableChoice
 from .algorithm_tables.store import TableStore
 from .algorithm_tables.table import CallTime
 from .engine_config import engine_config
-from .fingerprints import machine_facts
-from .gpu_facts import find_gpus, find_nccl
-from .gradient_set import GradientSet
 from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting

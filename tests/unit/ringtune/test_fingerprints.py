@@ -5,7 +5,7 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-from ringtune.fingerprints import (
+from ringtune.identity.fingerprints import (
     hardware_facts,
     hardware_fingerprint,
     layout_of,
@@ -13,8 +13,8 @@ from ringtune.fingerprints import (
     model_fingerprint,
     study_key,
 )
-from ringtune.gpu_facts import Gpus
-from ringtune.gradient_set import Signature
+from ringtune.identity.gpu_facts import Gpus
+from ringtune.identity.gradient_set import Signature
 
 COUNTS = {("float32", (10, 64)): 1, ("float32", (10,)): 2}
 

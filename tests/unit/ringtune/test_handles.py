@@ -9,7 +9,6 @@ import pytest
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, MismatchError
-from ringtune.gradient_set import GradientSet
 from ringtune.handles import (
     DeviceOperation,
     Handle,
@@ -19,6 +18,7 @@ from ringtune.handles import (
     start_all,
     wait_for_all,
 )
+from ringtune.identity.gradient_set import GradientSet
 from ringtune.submissions import Operand
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.gpu_facts import NCCL_LIBRARY, find_nccl
+from ringtune.identity.gpu_facts import NCCL_LIBRARY, find_nccl
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ringtune.errors import ConfigError
-from ringtune.fingerprints import machine_facts
+from ringtune.identity.fingerprints import machine_facts
 from ringtune.system.output_files import write_output_file
 
 from .contestants import LIMIT_NAME, PEERS, BenchEnvironment, Contestant, find_contestants

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.fingerprints import machine_facts
+from ringtune.identity.fingerprints import machine_facts
 
 _LINES_OF_ERROR = 20
 

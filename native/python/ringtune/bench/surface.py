@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.fingerprints import SURFACE_VERSION, machine_facts
+from ringtune.identity.fingerprints import SURFACE_VERSION, machine_facts
 from ringtune.tuner import Config
 from ringtune.version import __version__
 

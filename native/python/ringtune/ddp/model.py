@@ -9,7 +9,7 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ringtune.gradient_set import Signature
+from ringtune.identity.gradient_set import Signature
 from ringtune.model_tuning.live_model import MemoryWatch, PendingSettings, RemovableHandle, Steps, Texts, Words
 from ringtune.model_tuning.rounds import digest_of
 from ringtune.tuner import Config, SearchSpace

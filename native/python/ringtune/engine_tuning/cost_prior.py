@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ringtune.algorithm_tables.table import CallTime
-from ringtune.gradient_set import Signature
+from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Prior
 from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ringtune import _engine
 from ringtune.errors import RingtuneError
-from ringtune.fingerprints import hardware_facts, hardware_fingerprint, study_key
+from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, study_key
 from ringtune.service_link import ServiceJob, ServiceLink
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
 from ringtune.tuning.memory import Memory

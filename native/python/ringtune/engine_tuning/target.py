@@ -7,7 +7,7 @@ from typing import Protocol
 from ringtune import _engine
 from ringtune.engine_config import engine_config
 from ringtune.errors import EngineError, RingtuneError
-from ringtune.fingerprints import TARGET_NAME
+from ringtune.identity.fingerprints import TARGET_NAME
 from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec, readable_value
 from ringtune.tuning.target import BaseTarget
 

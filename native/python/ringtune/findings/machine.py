@@ -8,8 +8,8 @@ import shutil
 from importlib import metadata
 
 from ringtune.errors import ConfigError
-from ringtune.fingerprints import machine_facts
-from ringtune.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
+from ringtune.identity.fingerprints import machine_facts
+from ringtune.identity.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
 from ringtune.rendezvous.interfaces import own_networks
 from ringtune.system.counts import counted
 from ringtune.system.usable_cores import usable_cores

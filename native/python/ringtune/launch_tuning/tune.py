@@ -13,8 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from ringtune.errors import ConfigError
-from ringtune.fingerprints import hardware_fingerprint, machine_facts
-from ringtune.gpu_facts import find_gpus, installed_nccl
+from ringtune.identity.fingerprints import hardware_fingerprint, machine_facts
+from ringtune.identity.gpu_facts import find_gpus, installed_nccl
 from ringtune.system.console import write_line
 from ringtune.system.usable_cores import usable_cores
 from ringtune.tuner import (

@@ -15,7 +15,7 @@ from torch import distributed as dist
 from typing_extensions import Self
 
 from ringtune.bootstrap import environment
-from ringtune.fingerprints import model_fingerprint
+from ringtune.identity.fingerprints import model_fingerprint
 from ringtune.settings import Settings, find_slips
 from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.console import Console

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from ringtune.fingerprints import hardware_facts, hardware_fingerprint, machine_facts, study_key
-from ringtune.gpu_facts import find_gpus
+from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts, study_key
+from ringtune.identity.gpu_facts import find_gpus
 from ringtune.tuning.question import JobIdentity
 from ringtune.version import __version__
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import distributed as dist
 
-from ringtune.gradient_set import Signature
+from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Config, SearchSpace
 
 Words: TypeAlias = tuple[int, ...]

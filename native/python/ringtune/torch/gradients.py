@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.gradient_set import GradientSet
+from ringtune.identity.gradient_set import GradientSet
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import NO_GROUP, world_of
 from ringtune.world import World

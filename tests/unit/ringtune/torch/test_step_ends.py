@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from ringtune.device_clock import DeviceClock
-from ringtune.gradient_set import GradientSet
+from ringtune.identity.gradient_set import GradientSet
 from ringtune.torch import step_ends
 from ringtune.torch.step_ends import StepEnds, mark_step_end
 from tests.unit.ringtune.marked_device import Device

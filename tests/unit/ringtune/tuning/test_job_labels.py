@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.fingerprints import hardware_facts
+from ringtune.identity.fingerprints import hardware_facts
 from ringtune.settings import Settings
 from ringtune.tuning.job_labels import commit_above, job_labels, kinds_of
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .gpu_facts import GPU_FACTS, Gpus
-from .gradient_set import Signature
+from ringtune.identity.gpu_facts import GPU_FACTS, Gpus
+from ringtune.identity.gradient_set import Signature
 
 TARGET_NAME = "ringtune"
 SURFACE_VERSION = 1

@@ -15,9 +15,9 @@ from pydantic import Field, FiniteFloat, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ringtune.errors import ConfigError
-from ringtune.kubernetes_links import service_links
 from ringtune.service.env_file import env_file_values
 from ringtune.service.secret_files import secret_in, with_password
+from ringtune.settings.kubernetes_links import service_links
 
 PREFIX = "RINGTUNE_SERVICE_"
 MIN_SECRET = 20

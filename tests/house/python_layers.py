@@ -9,7 +9,7 @@ from tests.house.layer_tables import Row, layer_table
 from tests.house.source_tree import SourceTree, Violation
 
 HEADING = "module"
-SETTINGS = ("ringtune.settings", "ringtune.service.settings")
+SETTINGS = ("ringtune.settings.settings", "ringtune.service.settings")
 ENVIRONMENT_READERS = (*SETTINGS, "ringtune.launch", "ringtune.bootstrap", "ringtune.cli")
 
 

@@ -146,7 +146,7 @@ CASES += (
     ),
 )
 SURROUNDINGS = {
-    "native/python/ringtune/settings.py": 'LOG = "AUTOTUNE_LOG"\n',
+    "native/python/ringtune/settings/settings.py": 'LOG = "AUTOTUNE_LOG"\n',
     "tuner/space/parameters.py": 'NumberParameter("cycle_ms", 0.05)\n',
     "native/python/ringtune/errors.py": "",
 }

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from ringtune.bootstrap import find_place
 from ringtune.errors import CollectiveTimeout, ConfigError
-from ringtune.settings import SECRET_NAMES, Settings, find_notes
-from ringtune.variables import job_variables
+from ringtune.settings.settings import SECRET_NAMES, Settings, find_notes
+from ringtune.settings.variables import job_variables
 from tests.integration.jobs import ringtune, run_job
 
 ALGORITHMS = ("direct", "slices")

@@ -208,7 +208,7 @@ def _record_surface(surface: Path, workloads: Sequence[Path], topology: Any, ask
 
 def _bench_sizes(sizes: str | None, *, has_workloads: bool) -> tuple[int, ...]:
     """Return the bytes of single allreduces; the default's where nothing else is to be measured."""
-    from .parsing import parse_size  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.settings.parsing import parse_size  # noqa: PLC0415  (each command imports what it needs)
 
     if sizes is None:
         sizes = "" if has_workloads else BENCH_SIZES

@@ -7,6 +7,7 @@ from typing import Any
 
 from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts
 from ringtune.identity.gpu_facts import find_gpus
+from ringtune.settings.settings import Settings
 
 from .errors import ConfigError
 from .findings.comparisons import examine_comparisons
@@ -14,7 +15,6 @@ from .findings.finding import DoctorSection, FoundProblem
 from .findings.machine import examine_engine, examine_gpus, examine_machine, examine_packages
 from .findings.service import examine_service
 from .findings.storage import examine_storage
-from .settings import Settings
 
 JSON_SCHEMA = 1
 

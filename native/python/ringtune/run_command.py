@@ -17,8 +17,9 @@ from .launch_options.command import GroupedCommand, as_command
 from .launch_options.controllers import starts_by_mpi
 
 if TYPE_CHECKING:
+    from ringtune.settings.settings import Settings
+
     from .launch import JobLoop, LaunchPlan, OutputTaker, Reach
-    from .settings import Settings
 
 START_TIMEOUT_S = 30.0
 START_TIMEOUT_NAME = "HOROVOD_START_TIMEOUT"
@@ -147,10 +148,10 @@ def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":
     Raises:
         ConfigError: If a variable of the ranks is not allowed.
     """
+    from ringtune.settings.settings import Settings  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415
 
     from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
-    from .settings import Settings  # noqa: PLC0415
 
     for warning in choices.warnings():
         write_line(f"ringtune run: warning: {warning}.")
@@ -159,10 +160,9 @@ def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":
 
 def _with_slips_told(environ: Mapping[str, str]) -> dict[str, str]:
     """Warn of variables whose names are misspelt, and return the environment in which rank 0 does not repeat that."""
+    from ringtune.settings.settings import slips_by_name  # noqa: PLC0415
+    from ringtune.settings.variables import LOG_LEVELS, SLIPS_TOLD_NAME  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415  (each command imports what it needs)
-
-    from .settings import slips_by_name  # noqa: PLC0415
-    from .variables import LOG_LEVELS, SLIPS_TOLD_NAME  # noqa: PLC0415
 
     slips = slips_by_name(environ)
     if not slips or environ.get("RINGTUNE_LOG_LEVEL", "").lower() == LOG_LEVELS[-1]:

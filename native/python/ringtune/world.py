@@ -16,6 +16,7 @@ from ringtune.errors import ConfigError, RingtuneError
 from ringtune.identity.fingerprints import machine_facts
 from ringtune.identity.gpu_facts import find_gpus, find_nccl
 from ringtune.identity.gradient_set import GradientSet
+from ringtune.settings.settings import SECRET_NAMES, Settings, find_notes
 from ringtune.system.console import Console
 from ringtune.system.standard_streams import occupy_standard_streams
 
@@ -27,7 +28,6 @@ from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .rendezvous.address import bound_address
-from .settings import SECRET_NAMES, Settings, find_notes
 from .step_rounds import StepRounds
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter

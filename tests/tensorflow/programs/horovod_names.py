@@ -14,7 +14,7 @@ import tensorflow as tf
 import ringtune.keras as hvd_keras
 import ringtune.tensorflow as hvd
 import ringtune.tensorflow.keras as hvd_tensorflow_keras
-from ringtune.horovod_gaps import GAPS
+from ringtune.settings.horovod_gaps import GAPS
 from tests.integration.plain_rank import expect_error, run_cases
 from tests.unit.ringtune.horovod_public_names import CALLBACKS, NAMES
 

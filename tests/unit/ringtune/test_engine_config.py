@@ -11,7 +11,7 @@ from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines.registry import engine_names, find_engine
 from ringtune.service.domain.submission import LegalConfigs
 from ringtune.service_link.first_config import legal_config
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.tuner import ENGINE_PARAMETERS, Config, SearchSpace, default_config
 from ringtune.tuner.space.parameter_types import NumberParameter, SpaceError
 from ringtune.tuner.space.parameters import engine_parameters

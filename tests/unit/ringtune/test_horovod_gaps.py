@@ -9,7 +9,7 @@ import pytest
 
 import ringtune.torch
 import ringtune.torch as hvd
-from ringtune.horovod_gaps import GAPS, MEMBER_GAPS, gap_error, import_gap_error
+from ringtune.settings.horovod_gaps import GAPS, MEMBER_GAPS, gap_error, import_gap_error
 from ringtune.torch.optimizer import DistributedMixin
 from tests.unit.ringtune.horovod_public_arguments import ARGUMENTS, MEMBERS
 from tests.unit.ringtune.horovod_public_names import NAMES

@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.settings import Settings, find_notes
+from ringtune.settings.settings import Settings, find_notes
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 
 import pytest
 
-from ringtune.kubernetes_links import service_links
-from ringtune.settings import Settings, find_slips
+from ringtune.settings.kubernetes_links import service_links
+from ringtune.settings.settings import Settings, find_slips
 
 RINGTUNE = {
     "RINGTUNE_SERVICE_HOST": "10.96.0.7",

@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.listen_address import ListenAddress
 
 

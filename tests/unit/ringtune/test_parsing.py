@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.parsing import BooleanReader, IntegerReader, SecondsReader, TextReader, parse_size
+from ringtune.settings.parsing import BooleanReader, IntegerReader, SecondsReader, TextReader, parse_size
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from ringtune.errors import ConfigError
 from ringtune.run_command import check_here
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 
 
 @pytest.mark.parametrize(

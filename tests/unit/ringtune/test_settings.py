@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.settings import Settings, find_notes, find_slips
+from ringtune.settings.settings import Settings, find_notes, find_slips
 from ringtune.world import public_offer
 from tests.house.source_tree import REPOSITORY
 

@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.rendezvous import Layout
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.world import part_settings
 
 TWO_HOSTS = Layout(0, (0, 0, 1, 1))

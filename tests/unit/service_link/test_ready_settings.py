@@ -19,7 +19,7 @@ from ringtune.service_link.ready_settings import (
     pasted_config,
     shell_text,
 )
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.printable import printable
 from ringtune.tuner import Config, default_config
 

@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.tuner import (
     ENGINE_PARAMETERS,
     Config,

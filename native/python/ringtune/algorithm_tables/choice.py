@@ -14,7 +14,7 @@ from typing import Any
 from ringtune import _engine
 from ringtune.errors import ConfigError, EngineError
 from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, layout_of
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.console import Console
 from ringtune.system.usable_cores import usable_cores
 from ringtune.tuner.space.parameters import AUTO

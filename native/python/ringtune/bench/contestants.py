@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ringtune._engine import allreduce_algorithms
 from ringtune.errors import ConfigError
-from ringtune.settings import find_slips
+from ringtune.settings.settings import find_slips
 from ringtune.system.usable_cores import usable_cores
 
 from .programs import LIMIT, MPI_ALLREDUCE, built

@@ -13,7 +13,7 @@ from pathlib import Path
 from ringtune.errors import ConfigError
 from ringtune.metrics.tuner_facts import TunerFacts
 from ringtune.service_link import NoService, ServiceLink, service_link
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.cache_files import START_LIMIT_S, within
 from ringtune.system.console import Console
 from ringtune.tuner import DEFAULT_DESIGNER, TuningLog, load_designer, open_log

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ringtune.bootstrap import terminal
 from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
 from ringtune.bootstrap.joining import WORKER_ID_NAME
+from ringtune.settings.variables import SERVICE_PREFIX
 from ringtune.system.usable_cores import usable_cores
-from ringtune.variables import SERVICE_PREFIX
 
 from .hosts import HostShare
 from .rank_streams import RankStreams

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.horovod_names import rivals
 from ringtune.launch.environment import KEPT_PREFIXES, PLACE_NAMES
+from ringtune.settings.horovod_names import rivals
 
 from .config_file import CONTROLLER_KEY, read_config_file
 from .option import Choice, HasNoEffect, IsRefused, SetsVariable

@@ -2,7 +2,7 @@
 """Options of elastic jobs: how many workers, where hosts come from, how long the job waits, how hosts cool."""
 
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
-from ringtune.parsing import IntegerReader, SecondsReader, TextReader
+from ringtune.settings.parsing import IntegerReader, SecondsReader, TextReader
 
 from .engine_options import MANY
 from .option import Launches, LaunchOption, OptionGroup

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options that set variables of the ranks: knobs, tuner, timeline, stall watch, log level."""
 
-from ringtune.parsing import ChoiceReader, IntegerReader, NumberReader, TextReader
+from ringtune.settings.parsing import ChoiceReader, IntegerReader, NumberReader, TextReader
 
 from .option import HasNoEffect, LaunchOption, OptionGroup, SetsVariable
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of `horovodrun` whose subject ringtune does not have, or has in another way: each says what to use."""
 
-from ringtune.parsing import IntegerReader, TextReader
+from ringtune.settings.parsing import IntegerReader, TextReader
 
 from .engine_options import MANY
 from .option import AlwaysSo, Effect, HasNoEffect, IsRefused, Launches, LaunchOption, OptionGroup, SetsVariable

@@ -3,7 +3,7 @@
 
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.launch.hosts import MAX_SLOTS
-from ringtune.parsing import AnyTextReader, IntegerReader, NameListReader, SecondsReader, TextReader
+from ringtune.settings.parsing import AnyTextReader, IntegerReader, NameListReader, SecondsReader, TextReader
 
 from .option import AlwaysSo, HasNoEffect, Launches, LaunchOption, OptionGroup
 

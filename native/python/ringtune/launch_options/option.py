@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ringtune.errors import ConfigError
-from ringtune.parsing import Reader
+from ringtune.settings.parsing import Reader
 
 
 @dataclass(frozen=True)

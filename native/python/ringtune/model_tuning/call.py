@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from ringtune.bootstrap import environment
 from ringtune.identity.fingerprints import model_fingerprint
-from ringtune.settings import Settings, find_slips
+from ringtune.settings.settings import Settings, find_slips
 from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.console import Console
 from ringtune.tuner import DEFAULT_DESIGNER, Config, Result, TuningLog, load_designer, open_log

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.tuner import Config, Question, Result, SearchSpace, Trial
 from ringtune.tuner.designers import Designer
 from ringtune.tuning.failing_configs import FittingDesigner

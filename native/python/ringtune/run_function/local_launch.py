@@ -23,7 +23,7 @@ from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
 from ringtune.launch import make_elastic_plan, make_plan
 from ringtune.launch.processes import RankCommand, RankProcess, start_rank
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 
 from .call_folder import CallFolder, new_call_folder
 from .elastic_results import elastic_results

@@ -14,9 +14,9 @@ from ringtune.client.errors import ServiceReplyError
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
 from ringtune.rest_models import Recommendation
+from ringtune.settings.variables import knob_variable
 from ringtune.system.printable import printable
 from ringtune.tuner import Config, SearchSpace, SpaceError, engine_parameters
-from ringtune.variables import knob_variable
 
 ENGINE_TARGET = "ringtune"
 DEFAULT_ADVICE = "Nothing is to be set: the default is in force without it."

@@ -23,7 +23,7 @@ from ringtune.errors import ConfigError
 from ringtune.rendezvous.roster import FixedRoster, RangeRoster, Roster
 from ringtune.rendezvous.server import Patience, RendezvousServer
 from ringtune.run_function import RankFailedError
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.console import write_line
 from ringtune.system.counts import counted
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from ringtune._engine import allreduce_algorithms
 from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.console import write_line
 from ringtune.system.counts import counted
 

@@ -46,8 +46,8 @@ from ringtune.errors import (
     PeerLostError,
     RingtuneError,
 )
-from ringtune.horovod_gaps import gap_error
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.settings.horovod_gaps import gap_error
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 
 from . import elastic

@@ -48,8 +48,8 @@ from ringtune.errors import (
     RingtuneError,
 )
 from ringtune.handles import Handle
-from ringtune.horovod_gaps import gap_error
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.settings.horovod_gaps import gap_error
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 from ringtune.waiting import barrier, join, poll, synchronize
 

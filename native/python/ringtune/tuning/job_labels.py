@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.tuner import JobLabels
 
 MAX_LINE_BYTES = 4096

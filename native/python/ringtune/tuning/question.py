@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     EarlierStudy,

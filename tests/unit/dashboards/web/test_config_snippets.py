@@ -10,7 +10,7 @@ import pytest
 
 from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
 from ringtune.launch_tuning.engines import find_engine
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.tuner import Config, Value, default_config
 from tests.unit.dashboards.hostile import VECTORS
 

@@ -9,7 +9,7 @@ from ringtune.engine_tuning import Autotune
 from ringtune.engine_tuning.autotune import ServiceNotices
 from ringtune.engine_tuning.job import MARKER_LIMIT_ROUNDS, MARKER_LIMIT_S, MarkerWatch
 from ringtune.errors import ConfigError
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.console import Console
 from ringtune.tuning.callbacks import RegisteredCallbacks
 

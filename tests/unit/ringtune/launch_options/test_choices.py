@@ -5,7 +5,7 @@ import pytest
 
 from ringtune.errors import ConfigError
 from ringtune.launch_options.choices import read_choices, sent_variables
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from ringtune.errors import ConfigError
 from ringtune.launch_options.choices import Choices, read_choices
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 
 FULL = """
 controller: gloo

@@ -8,7 +8,7 @@ from typing import Any
 from ringtune.ddp.buckets import BucketSizes, bucket_space
 from ringtune.model_tuning.exchange import Exchange
 from ringtune.model_tuning.job import LiveJob, LivePlan
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.system.console import Console
 from ringtune.tuner import EarlierStudy, Prior, SearchSpace, open_log
 from ringtune.tuner.logs.records import Record

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.settings import Settings
+from ringtune.settings.settings import Settings
 from ringtune.tuner import Config, default_config
 from ringtune.tuner.review import review_log, settings_to_paste
 from ringtune.tuner.testing import SyntheticTarget, flat_surface

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtune.errors import ConfigError
+from ringtune.settings.parsing import TRUE_WORDS, BooleanReader, parse_number
+from ringtune.settings.variables import LOG_LEVELS, knob_variable
 from ringtune.system.near_names import nearest_slip
 from ringtune.tuner.space.parameter_types import NumberParameter
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
-
-from .parsing import TRUE_WORDS, BooleanReader, parse_number
-from .variables import LOG_LEVELS, knob_variable
 
 WARMUP_NAME = "AUTOTUNE_WARMUP_STEPS"
 HOROVOD_STEPS_PER_SAMPLE = 10  # Horovod's default, for the length of a warm-up that is given in samples

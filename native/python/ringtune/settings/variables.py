@@ -5,11 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.system.listen_address import ListenAddressReader
-from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
-from ringtune.tuner.space.parameters import engine_parameters
-
-from .parsing import (
+from ringtune.settings.parsing import (
     BooleanReader,
     ChoiceReader,
     IntegerReader,
@@ -21,6 +17,9 @@ from .parsing import (
     SecondsReader,
     TextReader,
 )
+from ringtune.system.listen_address import ListenAddressReader
+from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
+from ringtune.tuner.space.parameters import engine_parameters
 
 MAX_TAGS = 20
 LOG_LEVELS = ("debug", "info", "warning", "error")

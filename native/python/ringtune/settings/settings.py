@@ -11,14 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.system.near_names import nearest_slip
-from ringtune.tuner.policy.settings import Limits, job_limits
-from ringtune.tuner.space.config import Config, Value
-from ringtune.tuner.space.parameters import default_config, pinned_by_layout
-
-from . import horovod_names
-from .kubernetes_links import service_links
-from .variables import (
+from ringtune.settings import horovod_names
+from ringtune.settings.kubernetes_links import service_links
+from ringtune.settings.variables import (
     BOOTSTRAP_NAMES,
     LAUNCH_NAMES,
     PLUGIN_NAMES,
@@ -27,6 +22,10 @@ from .variables import (
     job_variables,
     knob_variable,
 )
+from ringtune.system.near_names import nearest_slip
+from ringtune.tuner.policy.settings import Limits, job_limits
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 TUNER_NAMES = (

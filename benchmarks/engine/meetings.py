@@ -25,10 +25,10 @@ from rich.table import Table
 
 from ringtune import arrays
 from ringtune.bench.paired_ratios import MIN_PAIRS, paired_ratio
-from ringtune.rendezvous.address import LOOPBACK
-from ringtune.rendezvous.address_book import AddressBook
-from ringtune.rendezvous.roster import FixedRoster
-from ringtune.rendezvous.server import RendezvousServer
+from ringtune.meeting.rendezvous.address import LOOPBACK
+from ringtune.meeting.rendezvous.address_book import AddressBook
+from ringtune.meeting.rendezvous.roster import FixedRoster
+from ringtune.meeting.rendezvous.server import RendezvousServer
 
 RANKS = (2, 4, 8)
 MEETINGS = ("first", "again")

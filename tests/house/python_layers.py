@@ -10,7 +10,7 @@ from tests.house.source_tree import SourceTree, Violation
 
 HEADING = "module"
 SETTINGS = ("ringtune.settings.settings", "ringtune.service.settings")
-ENVIRONMENT_READERS = (*SETTINGS, "ringtune.launch", "ringtune.bootstrap", "ringtune.cli")
+ENVIRONMENT_READERS = (*SETTINGS, "ringtune.launch", "ringtune.meeting.bootstrap", "ringtune.cli")
 
 
 def import_violations(tree: SourceTree) -> list[Violation]:

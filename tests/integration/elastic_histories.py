@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ringtune.rendezvous.roster import RangeRoster
-from ringtune.rendezvous.server import Patience
+from ringtune.meeting.rendezvous.roster import RangeRoster
+from ringtune.meeting.rendezvous.server import Patience
 from tests.integration.elastic_table import Struck, run_histories
 from tests.integration.forked_ranks import ForkedProcess
 from tests.integration.jobs import Finished, JobOf, forked, started_by_fork

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from ringtune.rendezvous.address import Address
-from ringtune.rendezvous.channel import Channel, Deadline, Message
-from ringtune.rendezvous.connector import Destination, open_channel
-from ringtune.rendezvous.proof import JOIN_PURPOSE, NO_RANK, Membership
-from ringtune.rendezvous.roster import Roster, Worker
-from ringtune.rendezvous.server import Patience, RendezvousServer
-from ringtune.rendezvous.site import own_site
+from ringtune.meeting.rendezvous.address import Address
+from ringtune.meeting.rendezvous.channel import Channel, Deadline, Message
+from ringtune.meeting.rendezvous.connector import Destination, open_channel
+from ringtune.meeting.rendezvous.proof import JOIN_PURPOSE, NO_RANK, Membership
+from ringtune.meeting.rendezvous.roster import Roster, Worker
+from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
+from ringtune.meeting.rendezvous.site import own_site
 from tests.integration.jobs import DEADLINE_S
 from tests.integration.worlds import KEY
 

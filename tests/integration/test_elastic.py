@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ringtune.rendezvous.roster import RangeRoster
-from ringtune.rendezvous.server import Patience
+from ringtune.meeting.rendezvous.roster import RangeRoster
+from ringtune.meeting.rendezvous.server import Patience
 from tests.integration.elastic_histories import History, run_history
 from tests.integration.forked_ranks import Forked, ForkedProcess
 from tests.integration.jobs import DEADLINE_S, Finished, JobOf, forked, started_by_fork

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ringtune.bootstrap import find_place
 from ringtune.errors import CollectiveTimeout, ConfigError
+from ringtune.meeting.bootstrap import find_place
 from ringtune.settings.settings import SECRET_NAMES, Settings, find_notes
 from ringtune.settings.variables import job_variables
 from tests.integration.jobs import ringtune, run_job

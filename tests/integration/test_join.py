@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.address import Address
-from ringtune.rendezvous.channel import ChannelError
-from ringtune.rendezvous.roster import FixedRoster
-from ringtune.rendezvous.server import Patience
+from ringtune.meeting.rendezvous.address import Address
+from ringtune.meeting.rendezvous.channel import ChannelError
+from ringtune.meeting.rendezvous.roster import FixedRoster
+from ringtune.meeting.rendezvous.server import Patience
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import forked, program, ringtune, run_job, started, started_by_fork
 from tests.integration.ports import free_port

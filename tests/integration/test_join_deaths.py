@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.rendezvous.address import Address
-from ringtune.rendezvous.attendance import LEAST_PATIENCE_S
-from ringtune.rendezvous.roster import FixedRoster, RangeRoster
-from ringtune.rendezvous.server import Patience
+from ringtune.meeting.rendezvous.address import Address
+from ringtune.meeting.rendezvous.attendance import LEAST_PATIENCE_S
+from ringtune.meeting.rendezvous.roster import FixedRoster, RangeRoster
+from ringtune.meeting.rendezvous.server import Patience
 from tests.integration.forked_ranks import ForkedProcess
 from tests.integration.jobs import DEADLINE_S, JobOf, forked, run_job, started, started_by_fork
 from tests.integration.ports import free_port

@@ -11,23 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bootstrap.munge import Munge, SealError
-from ringtune.bootstrap.sealed_exchange import Desk, SealedExchange
-from ringtune.rendezvous.address import Address
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.bootstrap.munge import Munge, SealError
+from ringtune.meeting.bootstrap.sealed_exchange import Desk, SealedExchange
+from ringtune.meeting.rendezvous.address import Address
+from ringtune.meeting.rendezvous.place import Place
 from tests.integration.munge_daemon import munge_daemon, munge_folder, needs_munge
 from tests.integration.ports import free_port
 
 pytestmark = needs_munge
 NOBODY = 65_534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="processes of another user need root")
-OPEN = "import sys; from ringtune.bootstrap.munge import Munge; print(Munge(sys.argv[1]).open(sys.argv[2]))"
+OPEN = "import sys; from ringtune.meeting.bootstrap.munge import Munge; print(Munge(sys.argv[1]).open(sys.argv[2]))"
 ASK = """
 import sys
-from ringtune.bootstrap.munge import Munge
-from ringtune.bootstrap.sealed_exchange import Desk, SealedExchange
-from ringtune.rendezvous.address import Address
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.bootstrap.munge import Munge
+from ringtune.meeting.bootstrap.sealed_exchange import Desk, SealedExchange
+from ringtune.meeting.rendezvous.address import Address
+from ringtune.meeting.rendezvous.place import Place
 desk = Desk(Address.parse(sys.argv[2]), "job", Munge(sys.argv[1]))
 print("asking", flush=True)
 print(SealedExchange(Place(1, 2, 0, "test"), desk, 1.0).gather("strange text"))

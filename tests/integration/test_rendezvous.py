@@ -15,9 +15,9 @@ from statistics import median
 
 import pytest
 
-from ringtune.rendezvous.address import Address, connect
-from ringtune.rendezvous.channel import Channel, ChannelError, Deadline
-from ringtune.rendezvous.proof import PROTOCOL_VERSION, new_nonce
+from ringtune.meeting.rendezvous.address import Address, connect
+from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline
+from ringtune.meeting.rendezvous.proof import PROTOCOL_VERSION, new_nonce
 from tests.integration.forked_ranks import ForkedProcess
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.rendezvous.roster import RangeRoster
-from ringtune.rendezvous.server import Patience
+from ringtune.meeting.rendezvous.roster import RangeRoster
+from ringtune.meeting.rendezvous.server import Patience
 from tests.integration.forked_ranks import Forked, ForkedProcess
 from tests.integration.jobs import DEADLINE_S, JobOf, started_by_fork
 from tests.integration.rendezvous_servers import joining, served

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ringtune import _engine
 from ringtune.errors import CollectiveTimeout, ConfigError, DismissedError, PeerLostError
 from ringtune.identity.gpu_facts import installed_nccl
-from ringtune.mpi_transport import load_mpi
+from ringtune.meeting.mpi_transport import load_mpi
 from ringtune.process_sets import ProcessSet
 from ringtune.session import SESSION
 from ringtune.system.console import write_line

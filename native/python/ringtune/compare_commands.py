@@ -67,7 +67,8 @@ def compare(
 
     Example: ringtune compare -np 2 train.py --epochs 1
     """
-    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+
     from .compare.report import json_report, text_report  # noqa: PLC0415
     from .compare.request import CompareRequest, RankProgram  # noqa: PLC0415
     from .launch.hosts import hosts_text  # noqa: PLC0415
@@ -105,7 +106,8 @@ def _compared(
     """
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
-    from .bootstrap import environment  # noqa: PLC0415
+    from ringtune.meeting.bootstrap import environment  # noqa: PLC0415
+
     from .compare.comparison import run_comparison  # noqa: PLC0415
     from .compare.launching import ComparisonError  # noqa: PLC0415
     from .compare.meeting import meeting_place  # noqa: PLC0415
@@ -134,7 +136,8 @@ def _misplaced_options(context: typer.Context, arguments: Sequence[str]) -> str:
 
 def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":
     """Return the hosts that options of `ringtune run` name, by field; None where all ranks are on this machine."""
-    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+
     from .launch_options.choices import read_choices  # noqa: PLC0415
     from .launch_options.places import named_hosts  # noqa: PLC0415
 

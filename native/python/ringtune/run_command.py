@@ -38,7 +38,8 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
 
     Example: ringtune run -np 4 -H a:2,b:2 --autotune python train.py
     """
-    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+
     from .launch_options.elasticity import is_elastic  # noqa: PLC0415
 
     choices = read_choices(given)
@@ -255,8 +256,9 @@ def _start_limit_s(choices: Choices, environ: Mapping[str, str]) -> float:
 
 def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> "Reach":
     """Return how other hosts are reached."""
+    from ringtune.meeting.rendezvous.interfaces import interface_address  # noqa: PLC0415
+
     from .launch import Reach, make_remote_shell  # noqa: PLC0415  (each command imports what it needs)
-    from .rendezvous.interfaces import interface_address  # noqa: PLC0415
 
     limit_s = _start_limit_s(choices, environ)
     identity = choices.value("ssh_identity_file")

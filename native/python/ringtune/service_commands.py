@@ -198,7 +198,7 @@ def _client(service_url: str | None) -> "ServiceClient | None":
 
 
 def _environment() -> Mapping[str, str]:
-    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
 
     return environment()
 

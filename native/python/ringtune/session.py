@@ -12,17 +12,17 @@ from functools import partial
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, ForkedProcessError
+from ringtune.meeting.bootstrap import environment, find_place
+from ringtune.meeting.bootstrap.generations import Generations
+from ringtune.meeting.bootstrap.joining import find_client
+from ringtune.meeting.bootstrap.ownership import Ownership, identify
+from ringtune.meeting.rendezvous.client import RendezvousClient
 from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.standard_streams import occupy_standard_streams
 
-from .bootstrap import environment, find_place
-from .bootstrap.generations import Generations
-from .bootstrap.joining import find_client
-from .bootstrap.ownership import Ownership, identify
 from .engine_tuning import Autotune
 from .metrics.server import MetricsServer
 from .metrics.tuner_facts import TunerFacts
-from .rendezvous.client import RendezvousClient
 from .set_registry import ProcessSet, SetRegistry
 from .tuning.callbacks import RegisteredCallbacks
 from .world import FindPlace, World, join_world

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ringtune.errors import ConfigError, RingtuneError, error_from_name
+from ringtune.meeting.rendezvous.address import Address, bound_address, listen
+from ringtune.meeting.rendezvous.place import Place
+from ringtune.meeting.rendezvous.proof import derived_key
 
-from .rendezvous.address import Address, bound_address, listen
-from .rendezvous.place import Place
-from .rendezvous.proof import derived_key
 from .world import World, join_part
 
 GLOBAL_ID = 0

@@ -90,7 +90,8 @@ def tune(
     """
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
-    from .bootstrap import environment  # noqa: PLC0415
+    from ringtune.meeting.bootstrap import environment  # noqa: PLC0415
+
     from .launch_tuning import TuneRequest, run_tune  # noqa: PLC0415
     from .tuner import DEFAULT_DESIGNER  # noqa: PLC0415
 

@@ -16,6 +16,9 @@ from ringtune.errors import ConfigError, RingtuneError
 from ringtune.identity.fingerprints import machine_facts
 from ringtune.identity.gpu_facts import find_gpus, find_nccl
 from ringtune.identity.gradient_set import GradientSet
+from ringtune.meeting.mpi_transport import find_plugin, open_communicator
+from ringtune.meeting.rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
+from ringtune.meeting.rendezvous.address import bound_address
 from ringtune.settings.settings import SECRET_NAMES, Settings, find_notes
 from ringtune.system.console import Console
 from ringtune.system.standard_streams import occupy_standard_streams
@@ -25,9 +28,6 @@ from .algorithm_tables.store import TableStore
 from .algorithm_tables.table import CallTime
 from .engine_config import engine_config
 from .handles import HandleTable
-from .mpi_transport import find_plugin, open_communicator
-from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
-from .rendezvous.address import bound_address
 from .step_rounds import StepRounds
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter

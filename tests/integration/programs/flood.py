@@ -10,8 +10,8 @@ import sys
 import time
 from collections import deque
 
-from ringtune.rendezvous.address import Address, connect
-from ringtune.rendezvous.channel import Deadline
+from ringtune.meeting.rendezvous.address import Address, connect
+from ringtune.meeting.rendezvous.channel import Deadline
 
 GARBAGE = (b"", b"\x00\x00\x00\x02{}", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9, b'\x00\x00\x00\x10{"type":"hello"}')
 REFUSALS = 200  # in a row, a millisecond apart: rank 0 has gone

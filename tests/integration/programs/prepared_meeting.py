@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 
-from ringtune.bootstrap.meeting_point import MeetingPoint, open_meeting_point
-from ringtune.rendezvous.site import Site, own_site
+from ringtune.meeting.bootstrap.meeting_point import MeetingPoint, open_meeting_point
+from ringtune.meeting.rendezvous.site import Site, own_site
 from ringtune.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 

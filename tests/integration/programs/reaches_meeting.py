@@ -4,7 +4,7 @@
 import os
 import socket
 
-from ringtune.rendezvous.address import Address
+from ringtune.meeting.rendezvous.address import Address
 
 address = Address.parse(os.environ["RINGTUNE_RENDEZVOUS"])
 with socket.create_connection((address.host, address.port), timeout=20) as connection:

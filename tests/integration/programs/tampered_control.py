@@ -12,7 +12,7 @@ import threading
 from typing import Any
 
 from ringtune.errors import RingtuneError
-from ringtune.rendezvous import mesh
+from ringtune.meeting.rendezvous import mesh
 from tests.integration.plain_rank import allreduce, join, say
 
 STEPS = 60

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
-from ringtune.mpi_plugin import installed_plugin
-from ringtune.mpi_transport import ABANDONED_NAME
+from ringtune.meeting.mpi_plugin import installed_plugin
+from ringtune.meeting.mpi_transport import ABANDONED_NAME
 from tests.integration.plain_rank import say
 
 Bytes = npt.NDArray[np.uint8]

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.rendezvous import Layout
+from ringtune.meeting.rendezvous import Layout
 from ringtune.settings.settings import Settings
 from ringtune.world import part_settings
 

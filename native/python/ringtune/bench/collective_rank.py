@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from ringtune import _engine
-from ringtune.bootstrap import environment, find_place
 from ringtune.errors import ConfigError
-from ringtune.rendezvous import Offer, open_meeting
+from ringtune.meeting.bootstrap import environment, find_place
+from ringtune.meeting.rendezvous import Offer, open_meeting
 from ringtune.submissions import DTYPES
 
 from .results import REGISTERED

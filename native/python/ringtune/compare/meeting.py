@@ -8,7 +8,7 @@ from typing import Any
 from ringtune.launch import make_remote_shell
 from ringtune.launch.addresses import is_this_machine
 from ringtune.launch.hosts import HostSlots, share_out
-from ringtune.rendezvous.interfaces import route_address
+from ringtune.meeting.rendezvous.interfaces import route_address
 
 from .launching import StoreAddress, free_port
 

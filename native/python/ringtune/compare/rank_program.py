@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ringtune.bootstrap import environment
-from ringtune.bootstrap.torch_variables import tell_torch
+from ringtune.meeting.bootstrap import environment
+from ringtune.meeting.bootstrap.torch_variables import tell_torch
 
 from .import_watch import ImportWatch
 from .messages import ENGINE_SESSION, RecordWriter, RunOrder

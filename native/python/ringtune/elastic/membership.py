@@ -2,7 +2,7 @@
 """This process's way into one world after the other, by the rendezvous server that its launcher has named."""
 
 from ringtune.basics import init, shutdown
-from ringtune.rendezvous.progress import Progress
+from ringtune.meeting.rendezvous.progress import Progress
 from ringtune.session import SESSION
 
 

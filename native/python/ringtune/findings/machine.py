@@ -10,7 +10,7 @@ from importlib import metadata
 from ringtune.errors import ConfigError
 from ringtune.identity.fingerprints import machine_facts
 from ringtune.identity.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
-from ringtune.rendezvous.interfaces import own_networks
+from ringtune.meeting.rendezvous.interfaces import own_networks
 from ringtune.system.counts import counted
 from ringtune.system.usable_cores import usable_cores
 from ringtune.version import __version__

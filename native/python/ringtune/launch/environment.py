@@ -4,9 +4,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ringtune.bootstrap import terminal
-from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
-from ringtune.bootstrap.joining import WORKER_ID_NAME
+from ringtune.meeting.bootstrap import terminal
+from ringtune.meeting.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
+from ringtune.meeting.bootstrap.joining import WORKER_ID_NAME
 from ringtune.settings.variables import SERVICE_PREFIX
 from ringtune.system.usable_cores import usable_cores
 

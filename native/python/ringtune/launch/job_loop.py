@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ringtune.rendezvous.address import Address
+from ringtune.meeting.rendezvous.address import Address
 from ringtune.system.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 
 from .byte_sink import ByteSink

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.address import LOOPBACK, Address
-from ringtune.rendezvous.interfaces import own_networks
-from ringtune.rendezvous.roster import FixedRoster, Gathering, RangeRoster, Roster, Worker
-from ringtune.rendezvous.server import Patience, RendezvousServer
+from ringtune.meeting.rendezvous.address import LOOPBACK, Address
+from ringtune.meeting.rendezvous.interfaces import own_networks
+from ringtune.meeting.rendezvous.roster import FixedRoster, Gathering, RangeRoster, Roster, Worker
+from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
 from ringtune.system.counts import counted
 
 from .event_loop import EventLoop, signals_in

@@ -14,9 +14,9 @@ from dataclasses import asdict, replace
 from functools import cached_property
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.address import LOOPBACK, Address
-from ringtune.rendezvous.address_book import AddressBook
-from ringtune.rendezvous.interfaces import route_address
+from ringtune.meeting.rendezvous.address import LOOPBACK, Address
+from ringtune.meeting.rendezvous.address_book import AddressBook
+from ringtune.meeting.rendezvous.interfaces import route_address
 from ringtune.system.console import STDERR_DESCRIPTOR
 
 from .addresses import is_this_machine, refuse_same_machine

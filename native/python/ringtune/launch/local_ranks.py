@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from ringtune.bootstrap.explicit import JOB_KEY_NAME
-from ringtune.bootstrap.ownership import find_owner
+from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME
+from ringtune.meeting.bootstrap.ownership import find_owner
 
 from .event_loop import EventLoop
 from .processes import RankCommand, RankExit, RankProcess, start_rank

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from ringtune.bootstrap import terminal
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.interfaces import route_address
+from ringtune.meeting.bootstrap import terminal
+from ringtune.meeting.rendezvous.interfaces import route_address
 from ringtune.system.usable_cores import usable_cores
 
 from .addresses import is_this_machine

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
-from ringtune.bootstrap.integers import MAX_WORLD_SIZE
-from ringtune.bootstrap.joining import WORKER_ID_NAME
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
+from ringtune.meeting.bootstrap.integers import MAX_WORLD_SIZE
+from ringtune.meeting.bootstrap.joining import WORKER_ID_NAME
 from ringtune.system.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 
 from .environment import PLACE_NAMES, HostPlace, forwarded, host_environment, rank_environment, with_streams

@@ -13,7 +13,7 @@ import termios
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ringtune.bootstrap.terminal import DEFAULT_COLUMNS
+from ringtune.meeting.bootstrap.terminal import DEFAULT_COLUMNS
 
 DEFAULT_ROWS = 24
 STDOUT, STDERR = 0, 1

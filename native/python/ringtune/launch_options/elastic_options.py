@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of elastic jobs: how many workers, where hosts come from, how long the job waits, how hosts cool."""
 
-from ringtune.bootstrap.integers import MAX_WORLD_SIZE
+from ringtune.meeting.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.settings.parsing import IntegerReader, SecondsReader, TextReader
 
 from .engine_options import MANY

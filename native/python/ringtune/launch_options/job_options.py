@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options that say what to start, where, and what becomes of the ranks' output."""
 
-from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.launch.hosts import MAX_SLOTS
+from ringtune.meeting.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.settings.parsing import AnyTextReader, IntegerReader, NameListReader, SecondsReader, TextReader
 
 from .option import AlwaysSo, HasNoEffect, Launches, LaunchOption, OptionGroup

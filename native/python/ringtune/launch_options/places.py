@@ -8,7 +8,7 @@ from ringtune.errors import ConfigError
 from ringtune.launch.elastic.discovery import DiscoverySource, check_function, find_once
 from ringtune.launch.elastic.finder import FUNCTION
 from ringtune.launch.hosts import HostSlots, parse_hostfile, parse_hosts
-from ringtune.rendezvous.interfaces import interface_address
+from ringtune.meeting.rendezvous.interfaces import interface_address
 
 from .choices import Choices
 

@@ -14,8 +14,8 @@ from types import TracebackType
 from torch import distributed as dist
 from typing_extensions import Self
 
-from ringtune.bootstrap import environment
 from ringtune.identity.fingerprints import model_fingerprint
+from ringtune.meeting.bootstrap import environment
 from ringtune.settings.settings import Settings, find_slips
 from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.console import Console

@@ -7,11 +7,11 @@ from typing import Any
 
 from ray.util import client
 
-from ringtune.bootstrap import environment
-from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
 from ringtune.launch.elastic.host_table import Cooldown
 from ringtune.launch.environment import forwarded_settings
+from ringtune.meeting.bootstrap import environment
+from ringtune.meeting.bootstrap.integers import MAX_WORLD_SIZE
 
 from .elastic_job import ElasticJob, ElasticLimits
 from .placement import Team

@@ -17,12 +17,12 @@ import ray
 from ray.exceptions import RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ringtune.bootstrap.explicit import JOB_KEY_NAME
-from ringtune.bootstrap.joining import RENDEZVOUS_NAME, WORKER_ID_NAME
 from ringtune.errors import DismissedError, EngineError
 from ringtune.launch.elastic.answers import Answer, FoundHost
 from ringtune.launch.elastic.host_table import Cooldown, HostTable
-from ringtune.rendezvous.server import Patience, RendezvousServer
+from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME
+from ringtune.meeting.bootstrap.joining import RENDEZVOUS_NAME, WORKER_ID_NAME
+from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
 from ringtune.system.console import write_line
 
 from .elastic_roster import RayRoster

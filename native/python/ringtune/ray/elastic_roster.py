@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from ringtune.rendezvous.roster import Gathering, RangeRoster, Worker, by_seniority, in_rank_order
+from ringtune.meeting.rendezvous.roster import Gathering, RangeRoster, Worker, by_seniority, in_rank_order
 
 QUIET_S = 10.0  # time for further workers after the last arrival, if not all of those that were started come
 

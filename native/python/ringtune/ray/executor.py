@@ -10,9 +10,9 @@ import ray
 from ray.exceptions import RayActorError
 from ray.util.placement_group import get_current_placement_group
 
-from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
 from ringtune.launch.environment import forwarded_settings
+from ringtune.meeting.bootstrap import environment
 
 from .errors import WorkerLostError
 from .outcomes import TeamMember, results_of

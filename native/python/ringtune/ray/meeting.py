@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import ray
 
-from ringtune.bootstrap import environment
-from ringtune.bootstrap.explicit import job_digest
-from ringtune.bootstrap.meeting_point import MeetingPoint, open_meeting_point
-from ringtune.rendezvous.site import Site, own_site
+from ringtune.meeting.bootstrap import environment
+from ringtune.meeting.bootstrap.explicit import job_digest
+from ringtune.meeting.bootstrap.meeting_point import MeetingPoint, open_meeting_point
+from ringtune.meeting.rendezvous.site import Site, own_site
 from ringtune.session import SESSION
 
 

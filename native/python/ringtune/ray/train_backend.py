@@ -13,8 +13,8 @@ import ray
 from ray.exceptions import GetTimeoutError
 from ray.train.backend import Backend, BackendConfig
 
-from ringtune.bootstrap import environment
 from ringtune.launch.environment import forwarded_settings
+from ringtune.meeting.bootstrap import environment
 
 from .meeting import enter_meeting, leave_world, meeting_site, open_meeting
 

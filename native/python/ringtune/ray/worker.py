@@ -9,10 +9,10 @@ from typing import Any
 
 import ray
 
-from ringtune.bootstrap import environment
-from ringtune.bootstrap.meeting_point import MeetingPoint
 from ringtune.errors import CollectiveTimeout, PeerLostError
-from ringtune.rendezvous.place import host_identity
+from ringtune.meeting.bootstrap import environment
+from ringtune.meeting.bootstrap.meeting_point import MeetingPoint
+from ringtune.meeting.rendezvous.place import host_identity
 
 from .meeting import MeetingSite, enter_meeting, leave_job, leave_world, meeting_site, open_meeting
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
 from ringtune.launch.addresses import is_this_machine
 from ringtune.launch.hosts import share_out
@@ -14,6 +13,7 @@ from ringtune.launch_options.controllers import starts_by_mpi
 from ringtune.launch_options.elasticity import elastic_hosts, elastic_limits, is_elastic
 from ringtune.launch_options.places import named_hosts, named_interfaces
 from ringtune.launch_options.tables import OPTIONS
+from ringtune.meeting.bootstrap import environment
 
 from .host_argument import host_option
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ringtune._engine import allreduce_algorithms
-from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
 from ringtune.launch import make_elastic_plan, make_plan
 from ringtune.launch.processes import RankCommand, RankProcess, start_rank
+from ringtune.meeting.bootstrap import environment
 from ringtune.settings.settings import Settings
 
 from .call_folder import CallFolder, new_call_folder

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ringtune.bootstrap import environment, told_rank
-from ringtune.bootstrap.joining import WORKER_ID_NAME
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap import environment, told_rank
+from ringtune.meeting.bootstrap.joining import WORKER_ID_NAME
 
 from .call_folder import MODULE_NAME, CallFolder
 from .function_transport import imported

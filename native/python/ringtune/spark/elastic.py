@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 from pyspark.sql import SparkSession
 
 from ringtune._engine import allreduce_algorithms
-from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.roster import FixedRoster, RangeRoster, Roster
-from ringtune.rendezvous.server import Patience, RendezvousServer
+from ringtune.meeting.bootstrap import environment
+from ringtune.meeting.rendezvous.roster import FixedRoster, RangeRoster, Roster
+from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
 from ringtune.run_function import RankFailedError
 from ringtune.settings.settings import Settings
 from ringtune.system.console import write_line

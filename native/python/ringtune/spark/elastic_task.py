@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ringtune.bootstrap.explicit import JOB_KEY_NAME
-from ringtune.bootstrap.joining import RENDEZVOUS_NAME, WORKER_ID_NAME
 from ringtune.errors import DismissedError
+from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME
+from ringtune.meeting.bootstrap.joining import RENDEZVOUS_NAME, WORKER_ID_NAME
 from ringtune.session import SESSION
 
 from .call import Call

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from pyspark.sql import SparkSession
 
 from ringtune._engine import allreduce_algorithms
-from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap import environment
 from ringtune.settings.settings import Settings
 from ringtune.system.console import write_line
 from ringtune.system.counts import counted

@@ -3,8 +3,8 @@
 
 from typing import Any
 
-from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap import environment
 
 DEFAULT_START_TIMEOUT_S = 600.0  # time in which all ranks must have started: Horovod's default
 START_TIMEOUT_NAME = "HOROVOD_SPARK_START_TIMEOUT"

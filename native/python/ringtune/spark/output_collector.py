@@ -16,11 +16,11 @@ from typing import TextIO
 
 from ringtune.errors import RingtuneError
 from ringtune.launch.rank_output import line_prefix
-from ringtune.rendezvous.acceptor import Acceptor, PendingConnection
-from ringtune.rendezvous.address import Address, bound_address, listen
-from ringtune.rendezvous.channel import Channel, ChannelError, Message
-from ringtune.rendezvous.loop import Loop
-from ringtune.rendezvous.proof import NO_RANK, Membership
+from ringtune.meeting.rendezvous.acceptor import Acceptor, PendingConnection
+from ringtune.meeting.rendezvous.address import Address, bound_address, listen
+from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Message
+from ringtune.meeting.rendezvous.loop import Loop
+from ringtune.meeting.rendezvous.proof import NO_RANK, Membership
 
 PURPOSE = "output"
 KEY_BYTES = 32

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ringtune.errors import RingtuneError
-from ringtune.rendezvous.address import Address
-from ringtune.rendezvous.channel import Channel, ChannelError, Deadline
-from ringtune.rendezvous.connector import Destination, open_channel
-from ringtune.rendezvous.proof import NO_RANK, Membership
+from ringtune.meeting.rendezvous.address import Address
+from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline
+from ringtune.meeting.rendezvous.connector import Destination, open_channel
+from ringtune.meeting.rendezvous.proof import NO_RANK, Membership
 from ringtune.system.console import write_line
 from ringtune.system.standard_streams import above_standard_streams
 

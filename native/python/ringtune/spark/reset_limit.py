@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from ringtune.rendezvous.roster import Gathering, Roster, Worker
+from ringtune.meeting.rendezvous.roster import Gathering, Roster, Worker
 
 
 class LimitedRoster:

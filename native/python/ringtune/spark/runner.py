@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import ringtune
-from ringtune.bootstrap import environment
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap import environment
 
 from .call import Call
 from .forwarding import rank_variables

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark import BarrierTaskContext
 
-from ringtune.bootstrap import environment
-from ringtune.bootstrap.meeting_point import MeetingPoint, open_meeting_point
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.layout import assign_hosts
-from ringtune.rendezvous.site import Site, own_site
+from ringtune.meeting.bootstrap import environment
+from ringtune.meeting.bootstrap.meeting_point import MeetingPoint, open_meeting_point
+from ringtune.meeting.rendezvous.layout import assign_hosts
+from ringtune.meeting.rendezvous.site import Site, own_site
 from ringtune.session import SESSION
 
 from .call import Call

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ringtune.bootstrap import environment
+from ringtune.meeting.bootstrap import environment
 
 
 @contextmanager

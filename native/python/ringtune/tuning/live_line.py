@@ -13,7 +13,7 @@ import os
 import threading
 from dataclasses import dataclass
 
-from ringtune.bootstrap import environment, terminal
+from ringtune.meeting.bootstrap import environment, terminal
 from ringtune.system.console import STDERR_DESCRIPTOR
 
 REDRAW_S = 0.25  # longest time that other output may hide the line, seconds

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from ringtune.bootstrap.exchange import arrange
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.rendezvous import site as site_module
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.bootstrap.exchange import arrange
+from ringtune.meeting.rendezvous import site as site_module
+from ringtune.meeting.rendezvous.place import Place
 
 
 class Room:

@@ -3,9 +3,9 @@
 
 import pytest
 
-from ringtune.bootstrap import find_place
 from ringtune.errors import CollectiveTimeout, ConfigError
-from ringtune.rendezvous.address import Address, bound_address, listen
+from ringtune.meeting.bootstrap import find_place
+from ringtune.meeting.rendezvous.address import Address, bound_address, listen
 
 EXPLICIT = {
     "RINGTUNE_RANK": "1",

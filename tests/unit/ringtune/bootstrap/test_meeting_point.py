@@ -3,9 +3,9 @@
 
 import pytest
 
-from ringtune.bootstrap.meeting_point import MeetingPoint, open_meeting_point
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.site import Site
+from ringtune.meeting.bootstrap.meeting_point import MeetingPoint, open_meeting_point
+from ringtune.meeting.rendezvous.site import Site
 
 
 def test_each_meeting_has_a_key_and_an_address_of_its_own() -> None:

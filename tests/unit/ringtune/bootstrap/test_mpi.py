@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ringtune.bootstrap import find_place, mpi
-from ringtune.bootstrap.mpi import MpiExchange
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap import find_place, mpi
+from ringtune.meeting.bootstrap.mpi import MpiExchange
 
 SLURM = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_ID": "1", "SLURM_NODELIST": "a"}
 

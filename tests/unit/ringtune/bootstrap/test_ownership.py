@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ringtune.bootstrap.ownership import Ownership, find_owner, identify
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap.ownership import Ownership, find_owner, identify
 
 TORCHRUN = {
     "TORCHELASTIC_USE_AGENT_STORE": "True",

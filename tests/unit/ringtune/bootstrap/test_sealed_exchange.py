@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from ringtune.bootstrap import sealed_exchange
-from ringtune.bootstrap.munge import SealError
-from ringtune.bootstrap.sealed_exchange import Desk, KernelSeal, SealedExchange
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
-from ringtune.rendezvous.address import Address, connect
-from ringtune.rendezvous.channel import Channel, ChannelError, Deadline
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.bootstrap import sealed_exchange
+from ringtune.meeting.bootstrap.munge import SealError
+from ringtune.meeting.bootstrap.sealed_exchange import Desk, KernelSeal, SealedExchange
+from ringtune.meeting.rendezvous.address import Address, connect
+from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline
+from ringtune.meeting.rendezvous.place import Place
 from tests.integration.ports import free_port
 from tests.waiting import wait_until
 

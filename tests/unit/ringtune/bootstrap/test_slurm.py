@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bootstrap import find_place, munge, slurm_nodes
-from ringtune.bootstrap.slurm import FIRST_PORT, PORTS
-from ringtune.bootstrap.slurm_nodes import expand_nodes, first_node_address
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.bootstrap import find_place, munge, slurm_nodes
+from ringtune.meeting.bootstrap.slurm import FIRST_PORT, PORTS
+from ringtune.meeting.bootstrap.slurm_nodes import expand_nodes, first_node_address
+from ringtune.meeting.rendezvous.place import Place
 
 STEP = {
     "SLURM_JOB_ID": "4711",

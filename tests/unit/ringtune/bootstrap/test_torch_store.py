@@ -6,11 +6,11 @@ import threading
 import pytest
 from torch import distributed
 
-from ringtune.bootstrap import find_place
-from ringtune.bootstrap.exchange import arrange
-from ringtune.bootstrap.torch_store import StoreExchange
 from ringtune.errors import CollectiveTimeout, ConfigError
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.bootstrap import find_place
+from ringtune.meeting.bootstrap.exchange import arrange
+from ringtune.meeting.bootstrap.torch_store import StoreExchange
+from ringtune.meeting.rendezvous.place import Place
 
 
 def test_ranks_meet_through_a_store() -> None:

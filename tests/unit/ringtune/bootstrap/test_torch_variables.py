@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The variables of torchrun, out of those that `ringtune run` sets."""
 
-from ringtune.bootstrap.torch_variables import torch_variables
+from ringtune.meeting.bootstrap.torch_variables import torch_variables
 
 
 def test_a_rank_s_place_is_told_in_torch_s_words() -> None:

@@ -11,7 +11,7 @@ from ringtune.elastic.handlers import StateHandler, ValueHandler
 from ringtune.elastic.loop import HOW_TO_START, elastic
 from ringtune.elastic.membership import WorldMembership
 from ringtune.errors import ConfigError, PeerLostError
-from ringtune.rendezvous.progress import Progress
+from ringtune.meeting.rendezvous.progress import Progress
 from ringtune.session import SESSION
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
 from ringtune.launch.hosts import parse_hosts
 from ringtune.launch.plan import make_plan
+from ringtune.meeting.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.system.usable_cores import usable_cores
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "AUTOTUNE_SEED": "3", "HOROVOD_CYCLE_TIME": "2"}

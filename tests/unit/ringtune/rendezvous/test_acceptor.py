@@ -10,13 +10,13 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
-from ringtune.rendezvous import acceptor as acceptor_module
-from ringtune.rendezvous.acceptor import GREETING_LIMIT_S, MAX_UNPROVED, Acceptor, PendingConnection
-from ringtune.rendezvous.address import Address, bound_address, listen
-from ringtune.rendezvous.channel import Channel, Deadline, Message, encode_frame
-from ringtune.rendezvous.connector import Destination, open_channel
-from ringtune.rendezvous.loop import Loop
-from ringtune.rendezvous.proof import PROTOCOL_VERSION, Membership, new_nonce
+from ringtune.meeting.rendezvous import acceptor as acceptor_module
+from ringtune.meeting.rendezvous.acceptor import GREETING_LIMIT_S, MAX_UNPROVED, Acceptor, PendingConnection
+from ringtune.meeting.rendezvous.address import Address, bound_address, listen
+from ringtune.meeting.rendezvous.channel import Channel, Deadline, Message, encode_frame
+from ringtune.meeting.rendezvous.connector import Destination, open_channel
+from ringtune.meeting.rendezvous.loop import Loop
+from ringtune.meeting.rendezvous.proof import PROTOCOL_VERSION, Membership, new_nonce
 from tests.waiting import wait_until
 
 KEY = b"k" * 32

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.address import Address, bound_address, connect, listen
-from ringtune.rendezvous.channel import Deadline
+from ringtune.meeting.rendezvous.address import Address, bound_address, connect, listen
+from ringtune.meeting.rendezvous.channel import Deadline
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from contextlib import closing
 import pytest
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
-from ringtune.rendezvous.address import Address, bound_address, listen
-from ringtune.rendezvous.address_book import AddressBook, ask_address, post_address
-from ringtune.rendezvous.proof import Membership
+from ringtune.meeting.rendezvous.address import Address, bound_address, listen
+from ringtune.meeting.rendezvous.address_book import AddressBook, ask_address, post_address
+from ringtune.meeting.rendezvous.proof import Membership
 
 KEY = b"k" * 32
 RANK_0 = Address("tcp", "10.77.0.1", 4000)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.rendezvous.channel import (
+from ringtune.meeting.rendezvous.channel import (
     LARGEST_INTEGER,
     MAX_FRAME_BYTES,
     Channel,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.conflicts import find_conflict, join_message, missing_ranks
-from ringtune.rendezvous.place import Offer, Place
+from ringtune.meeting.rendezvous.conflicts import find_conflict, join_message, missing_ranks
+from ringtune.meeting.rendezvous.place import Offer, Place
 
 HOST = "boot/1"
 PLACE = Place(rank=0, world_size=2, generation=0, source="test")

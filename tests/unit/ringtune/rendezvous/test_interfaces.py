@@ -4,8 +4,8 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous import interfaces
-from ringtune.rendezvous.interfaces import link_bits_per_s, meeting_address, own_networks, route_address
+from ringtune.meeting.rendezvous import interfaces
+from ringtune.meeting.rendezvous.interfaces import link_bits_per_s, meeting_address, own_networks, route_address
 
 BRIDGE = "172.17.0.1/16"
 

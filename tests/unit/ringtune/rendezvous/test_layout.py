@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.rendezvous.layout import Layout, assign_hosts
+from ringtune.meeting.rendezvous.layout import Layout, assign_hosts
 
 
 @pytest.mark.parametrize(

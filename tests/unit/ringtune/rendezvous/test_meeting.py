@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
-from ringtune.rendezvous import Agreement, Offer, Place, coordinator, member, open_meeting
-from ringtune.rendezvous.address import Address, bound_address, listen
+from ringtune.meeting.rendezvous import Agreement, Offer, Place, coordinator, member, open_meeting
+from ringtune.meeting.rendezvous.address import Address, bound_address, listen
 
 KEY = b"k" * 32
 LIMIT_S = 60.0

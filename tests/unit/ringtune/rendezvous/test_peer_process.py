@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from ringtune.rendezvous.channel import Channel
-from ringtune.rendezvous.peer_process import peer_process
+from ringtune.meeting.rendezvous.channel import Channel
+from ringtune.meeting.rendezvous.peer_process import peer_process
 
 NOBODY = 65_534
 OWN_SOCKETS = f"""
 import os, socket
-from ringtune.rendezvous.peer_process import peer_process
+from ringtune.meeting.rendezvous.peer_process import peer_process
 os.seteuid({NOBODY})
 print(peer_process(socket.socketpair()[0]).is_own_users)
 """

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.rendezvous.progress import MAX_COUNTERS, Progress
+from ringtune.meeting.rendezvous.progress import MAX_COUNTERS, Progress
 
 
 def at(commits: int = 1, moving: tuple[str, ...] = (), **counters: int) -> Progress:

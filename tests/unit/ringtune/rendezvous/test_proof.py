@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.rendezvous.proof import Transcript, derived_key, is_nonce, new_nonce
+from ringtune.meeting.rendezvous.proof import Transcript, derived_key, is_nonce, new_nonce
 
 KEY = b"k" * 32
 TRANSCRIPT = Transcript("meeting", generation=0, caller=2, callee=0, caller_nonce="a" * 64, callee_nonce="b" * 64)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ringtune.rendezvous.roster import FixedRoster, Gathering, RangeRoster, Worker, by_seniority, in_rank_order
+from ringtune.meeting.rendezvous.roster import FixedRoster, Gathering, RangeRoster, Worker, by_seniority, in_rank_order
 
 
 def newcomer(arrival: int, host: str = "a") -> Worker:

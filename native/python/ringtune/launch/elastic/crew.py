@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ringtune.launch.processes import RankExit
-from ringtune.rendezvous.progress import Progress
-from ringtune.rendezvous.roster import Worker
+from ringtune.meeting.rendezvous.progress import Progress
+from ringtune.meeting.rendezvous.roster import Worker
 
 ABSENCE_S = 35.0  # for a worker that the rendezvous server has lost or expelled; it tries for 30 s to come back
 WORD_LIMIT_S = 3.0  # for the last words of a worker that has exited by itself: they come by another way than its exit

@@ -16,10 +16,10 @@ from ringtune.launch.job_loop import JobLoop, Reach
 from ringtune.launch.local_ranks import LocalRanks
 from ringtune.launch.plan import LaunchPlan
 from ringtune.launch.rank_streams import OutputTaker
-from ringtune.rendezvous.address import LOOPBACK, Address
-from ringtune.rendezvous.interfaces import own_networks, route_address
-from ringtune.rendezvous.roster import Worker
-from ringtune.rendezvous.server import Patience, RendezvousServer
+from ringtune.meeting.rendezvous.address import LOOPBACK, Address
+from ringtune.meeting.rendezvous.interfaces import own_networks, route_address
+from ringtune.meeting.rendezvous.roster import Worker
+from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
 from ringtune.system.counts import counted
 
 from .answers import MISSING, Answer, FoundHost

@@ -7,7 +7,7 @@ worker goes, the next one takes its rank, fails at the same place, and so on, wh
 
 from collections.abc import Sequence
 
-from ringtune.rendezvous.progress import Progress
+from ringtune.meeting.rendezvous.progress import Progress
 
 from .crew import CrewMember
 

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from ringtune.rendezvous.roster import Gathering, Worker, by_seniority, in_rank_order
+from ringtune.meeting.rendezvous.roster import Gathering, Worker, by_seniority, in_rank_order
 
 from .crew import Crew, CrewMember
 from .sizes import WorldLimits

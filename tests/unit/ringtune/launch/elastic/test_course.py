@@ -11,7 +11,7 @@ from ringtune.launch.elastic.crew import CrewMember, Fate
 from ringtune.launch.elastic.host_table import Cooldown
 from ringtune.launch.elastic.sizes import WorldLimits
 from ringtune.launch.processes import RankExit
-from ringtune.rendezvous.progress import Progress
+from ringtune.meeting.rendezvous.progress import Progress
 
 LIMITS = WorldLimits(min_workers=2, first_workers=3, elastic_s=100.0)
 

@@ -7,7 +7,7 @@ import pytest
 
 from ringtune.launch.elastic.crew import ABSENCE_S, WORD_LIMIT_S, Crew, CrewMember, Fate
 from ringtune.launch.processes import RankExit
-from ringtune.rendezvous.roster import Worker
+from ringtune.meeting.rendezvous.roster import Worker
 
 CLEAN, FAILED, KILLED = RankExit(0, 0, 0), RankExit(0, 3, 0), RankExit(0, 137, SIGKILL)
 HOST_LOST = RankExit(0, 137, SIGKILL, loss="cable")

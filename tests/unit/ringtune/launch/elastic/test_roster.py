@@ -9,7 +9,7 @@ from ringtune.launch.elastic.crew import Crew, CrewMember
 from ringtune.launch.elastic.roster import BATCH_S, COMPANY_S, LauncherRoster
 from ringtune.launch.elastic.sizes import WorldLimits
 from ringtune.launch.processes import RankExit
-from ringtune.rendezvous.roster import Gathering, Worker
+from ringtune.meeting.rendezvous.roster import Gathering, Worker
 
 LIMITS = WorldLimits(min_workers=2, first_workers=3, max_workers=4, start_s=30.0)
 

@@ -10,9 +10,9 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ringtune.rendezvous.address import bound_address, listen
-from ringtune.rendezvous.layout import Layout, assign_hosts
-from ringtune.rendezvous.site import Site, meeting_place
+from ringtune.meeting.rendezvous.address import bound_address, listen
+from ringtune.meeting.rendezvous.layout import Layout, assign_hosts
+from ringtune.meeting.rendezvous.site import Site, meeting_place
 
 from .exchange import KEY_BYTES
 from .explicit import JOB_KEY_NAME, address_of_meeting

@@ -2,7 +2,7 @@
 """Set-up of the engine's MPI transport: an initialised MPI, the plugin that fits it, a communicator.
 
 The plugin is a small shared library, compiled once with the compiler wrapper of the MPI that the job runs under
-(`ringtune.mpi_plugin`). MPI is reached through mpi4py alone.
+(`ringtune.meeting.mpi_plugin`). MPI is reached through mpi4py alone.
 """
 
 import atexit
@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
-
-from .mpi_plugin import installed_plugin, library_name
+from ringtune.meeting.mpi_plugin import installed_plugin, library_name
 
 ABANDONED_NAME = "ringtune: abandoned"
 """MPI name of a communicator on which the engine left transfers pending; native/src/transport/mpi/plugin_abi.h."""

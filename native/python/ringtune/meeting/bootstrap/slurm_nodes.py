@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.interfaces import route_address
+from ringtune.meeting.rendezvous.interfaces import route_address
 
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
 _RANGE = r"[0-9]{1,6}(?:-[0-9]{1,6})?"

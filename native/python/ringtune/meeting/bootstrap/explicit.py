@@ -6,11 +6,11 @@ from dataclasses import replace
 from hashlib import sha256
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.address import ALLOWED, Address, bound_address, listen
-from ringtune.rendezvous.address_book import ask_address, post_address
-from ringtune.rendezvous.interfaces import route_address
-from ringtune.rendezvous.place import Place
-from ringtune.rendezvous.proof import MIN_KEY_BYTES
+from ringtune.meeting.rendezvous.address import ALLOWED, Address, bound_address, listen
+from ringtune.meeting.rendezvous.address_book import ask_address, post_address
+from ringtune.meeting.rendezvous.interfaces import route_address
+from ringtune.meeting.rendezvous.place import Place
+from ringtune.meeting.rendezvous.proof import MIN_KEY_BYTES
 
 from .identity import Identity, rank_in_words
 from .integers import MAX_WORLD_SIZE, read_integer

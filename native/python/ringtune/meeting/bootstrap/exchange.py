@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.address import Address, bound_address, listen
-from ringtune.rendezvous.place import Place
-from ringtune.rendezvous.site import Site, meeting_place, own_site
+from ringtune.meeting.rendezvous.address import Address, bound_address, listen
+from ringtune.meeting.rendezvous.place import Place
+from ringtune.meeting.rendezvous.site import Site, meeting_place, own_site
 
 KEY_BYTES = 32
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.peer_process import PeerProcess, peer_process
+from ringtune.meeting.rendezvous.peer_process import PeerProcess, peer_process
 from ringtune.system.printable import shown_command
 
 from . import explicit, joining, mpi, slurm, torch_store

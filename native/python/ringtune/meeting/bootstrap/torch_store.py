@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from ringtune.errors import CollectiveTimeout, ConfigError
-from ringtune.rendezvous.channel import Deadline
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.rendezvous.channel import Deadline
+from ringtune.meeting.rendezvous.place import Place
 
 from .exchange import arrange
 from .identity import Identity, rank_in_words

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.client import RendezvousClient
+from ringtune.meeting.rendezvous.client import RendezvousClient
 
 from .explicit import JOB_DIGEST_NAME, JOB_KEY_NAME, job_digest, read_address, read_job_key
 from .identity import Identity

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.address import Address
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.rendezvous.address import Address
+from ringtune.meeting.rendezvous.place import Place
 
 from .exchange import arrange
 from .explicit import JOB_KEY_NAME, read_job_key

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, MutableMapping
 
 from ringtune.errors import ConfigError
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.rendezvous.place import Place
 
 from . import explicit, mpi, slurm, torch_store
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.mpi_transport import load_mpi
-from ringtune.rendezvous.place import Place
+from ringtune.meeting.mpi_transport import load_mpi
+from ringtune.meeting.rendezvous.place import Place
 
 from . import slurm
 from .ancestors import ancestors

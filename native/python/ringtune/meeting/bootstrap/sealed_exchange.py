@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError, error_from_name
-from ringtune.rendezvous.address import Address, connect, listen
-from ringtune.rendezvous.channel import Channel, ChannelError, Deadline, Message
-from ringtune.rendezvous.loop import Loop, Waiting
-from ringtune.rendezvous.place import Place
-from ringtune.rendezvous.proof import is_nonce, new_nonce
+from ringtune.meeting.rendezvous.address import Address, connect, listen
+from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline, Message
+from ringtune.meeting.rendezvous.loop import Loop, Waiting
+from ringtune.meeting.rendezvous.place import Place
+from ringtune.meeting.rendezvous.proof import is_nonce, new_nonce
 from ringtune.system.counts import counted
 
 from .munge import SealError

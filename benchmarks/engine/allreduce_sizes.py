@@ -16,9 +16,9 @@ from rich.table import Table
 
 import ringtune.torch as hvd
 from ringtune._engine import allreduce_algorithms
-from ringtune.engine_config import engine_config
 from ringtune.session import SESSION
 from ringtune.tuner import default_config
+from ringtune.world.engine_config import engine_config
 
 KIB = 1024
 SIZES_BYTES = tuple(KIB << shift for shift in range(0, 15, 2))

@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import ringtune.torch as hvd
-from ringtune.engine_config import engine_config
 from ringtune.session import SESSION
 from ringtune.tuner import default_config
+from ringtune.world.engine_config import engine_config
 
 TENSORS = 100
 ELEMENTS = 256

@@ -53,7 +53,7 @@ def test_the_package_keeps_the_contracts() -> None:
         ("dashboards", "torch.nn", "the service and its pages"),
         ("service/store", "ringtune.service.api", "the service's layers"),
         ("tuning", "ringtune.ddp", "the shared tuning job"),
-        ("service_link", "ringtune.world", "the job's client"),
+        ("service_link", "ringtune.world.world", "the job's client"),
         ("launch", "ringtune.launch", "no circles among the rooms"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ringtune.errors import ConfigError
 from ringtune.session import SESSION
-from ringtune.world import World
+from ringtune.world.world import World
 
 FLOAT64 = 7
 INT64 = 3

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ringtune.algorithm_tables.measurement import LIMIT_S
-from ringtune.algorithm_tables.store import read_table
-from ringtune.algorithm_tables.table import SCHEMA
+from ringtune.world.algorithm_tables.measurement import LIMIT_S
+from ringtune.world.algorithm_tables.store import read_table
+from ringtune.world.algorithm_tables.table import SCHEMA
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import Finished, forked, ranks, ringtune, run_job
 from tests.integration.ports import free_port

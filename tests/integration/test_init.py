@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.meeting.bootstrap.ownership import find_owner
-from ringtune.world import INIT_LIMIT_S
+from ringtune.world.world import INIT_LIMIT_S
 from tests.integration.forked_services import ringtune_words
 from tests.integration.jobs import launched, program, ringtune, run_job, started, wait_for_line
 from tests.integration.ports import free_port

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from ringtune import _engine
-from ringtune.engine_config import engine_config
 from ringtune.errors import ConfigError
 from ringtune.meeting.mpi_plugin import installed_plugin
 from ringtune.tuner.space.parameters import default_config
+from ringtune.world.engine_config import engine_config
 from tests.integration.jobs import REPOSITORY, ringtune, run_job
 from tests.mpi.launching import BIN, BY_MPI, mpirun, put_aside, rank_command
 

@@ -3,8 +3,9 @@
 
 from collections.abc import Iterable
 
+from ringtune.world.set_registry import ProcessSet
+
 from .session import SESSION
-from .set_registry import ProcessSet
 
 __all__ = ["ProcessSet", "add_process_set", "global_process_set", "process_set_of", "remove_process_set"]
 

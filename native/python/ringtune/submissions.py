@@ -12,11 +12,12 @@ from enum import IntEnum
 from operator import index
 from typing import Any, NamedTuple
 
+from ringtune.world.handles import DeviceOperation, Finish, Handle, Operation, Streams
+from ringtune.world.world import World
+
 from .errors import ConfigError, WrongTypeError
-from .handles import DeviceOperation, Finish, Handle, Operation, Streams
 from .process_sets import ProcessSet
 from .session import SESSION
-from .world import World
 
 REDUCIBLE = (
     *("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"),

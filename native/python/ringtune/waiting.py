@@ -5,9 +5,9 @@ from typing import Any
 
 from ringtune import _engine
 from ringtune.errors import WrongTypeError
-from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import start_join, world_of
+from ringtune.world.handles import Handle
 
 
 def poll(handle: Handle) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ringtune.errors import DismissedError, EngineError
 from ringtune.session import SESSION
-from ringtune.world import World
+from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, join, say
 
 FOLDER = Path(sys.argv[1])

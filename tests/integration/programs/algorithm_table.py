@@ -12,10 +12,10 @@ import sys
 import time
 from array import array
 
-from ringtune.algorithm_tables.choice import TableChoice
 from ringtune.errors import RingtuneError
 from ringtune.session import SESSION
-from ringtune.world import World
+from ringtune.world.algorithm_tables.choice import TableChoice
+from ringtune.world.world import World
 from tests.integration.plain_rank import join, say, submit, wait
 
 COUNTS = (100, 10_000, 300_000)  # 0.8 KB, 80 KB, 2.4 MB

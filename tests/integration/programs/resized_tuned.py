@@ -15,7 +15,7 @@ from array import array
 import ringtune.callbacks
 from ringtune.session import SESSION
 from ringtune.tuner import Phase, Progress
-from ringtune.world import World
+from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, join, say, submit, wait
 
 COUNT = 2000

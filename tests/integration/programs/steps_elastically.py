@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ringtune.errors import CollectiveTimeout, DismissedError, PeerLostError
 from ringtune.session import SESSION
-from ringtune.world import World
+from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, say
 
 STEP_S = 0.01

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ringtune.engine_config import engine_config
 from ringtune.submissions import REDUCIBLE
 from ringtune.tuner import SearchSpace, default_config, search_space
 from ringtune.tuner.space.parameters import tunable_names
-from ringtune.world import World
+from ringtune.world.engine_config import engine_config
+from ringtune.world.world import World
 from tests.integration.plain_rank import SUM, join, say
 
 DTYPES = REDUCIBLE

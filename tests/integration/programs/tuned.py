@@ -11,7 +11,7 @@ import time
 from array import array
 
 from ringtune.session import SESSION
-from ringtune.world import World
+from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, join, say, submit, wait
 
 COUNT = 2000

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringtune.submissions import DTYPES
-from ringtune.world import World
+from ringtune.world.world import World
 from tests.integration.plain_rank import SUM, join, say
 
 Array = npt.NDArray[Any]

@@ -16,7 +16,7 @@ import jax
 
 from ringtune.jax import calls
 from ringtune.session import SESSION
-from ringtune.world import World
+from ringtune.world.world import World
 from tests.integration.plain_rank import say
 
 _register = jax.ffi.register_ffi_target

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.algorithm_tables import store
-from ringtune.algorithm_tables.store import TableFileError, read_table
 from ringtune.system.cache_files import read_regular_file, within
+from ringtune.world.algorithm_tables import store
+from ringtune.world.algorithm_tables.store import TableFileError, read_table
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from ringtune import _engine
-from ringtune.engine_config import engine_config, tuner_config
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines.registry import engine_names, find_engine
 from ringtune.service.domain.submission import LegalConfigs
@@ -15,6 +14,7 @@ from ringtune.settings.settings import Settings
 from ringtune.tuner import ENGINE_PARAMETERS, Config, SearchSpace, default_config
 from ringtune.tuner.space.parameter_types import NumberParameter, SpaceError
 from ringtune.tuner.space.parameters import engine_parameters
+from ringtune.world.engine_config import engine_config, tuner_config
 
 KNOBS = {knob.name: knob for knob in _engine.KNOBS}
 

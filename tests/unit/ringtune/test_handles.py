@@ -9,7 +9,9 @@ import pytest
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, MismatchError
-from ringtune.handles import (
+from ringtune.identity.gradient_set import GradientSet
+from ringtune.submissions import Operand
+from ringtune.world.handles import (
     DeviceOperation,
     Handle,
     HandleGroup,
@@ -18,8 +20,6 @@ from ringtune.handles import (
     start_all,
     wait_for_all,
 )
-from ringtune.identity.gradient_set import GradientSet
-from ringtune.submissions import Operand
 
 
 class Buffer:

@@ -7,7 +7,7 @@ import pytest
 
 from ringtune.errors import ConfigError
 from ringtune.settings.settings import Settings, find_notes, find_slips
-from ringtune.world import public_offer
+from ringtune.world.world import public_offer
 from tests.house.source_tree import REPOSITORY
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training steps of several optimizers end once a turn of each is over."""
 
-from ringtune.step_rounds import MOST_REPEATS, StepRounds
+from ringtune.world.step_rounds import MOST_REPEATS, StepRounds
 
 
 class _Optimizer:

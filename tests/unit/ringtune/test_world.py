@@ -5,7 +5,7 @@ import pytest
 
 from ringtune.meeting.rendezvous import Layout
 from ringtune.settings.settings import Settings
-from ringtune.world import part_settings
+from ringtune.world.world import part_settings
 
 TWO_HOSTS = Layout(0, (0, 0, 1, 1))
 EACH_APART = Layout(0, (0, 1, 2, 3))

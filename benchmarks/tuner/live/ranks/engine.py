@@ -16,7 +16,7 @@ from ringtune.engine_tuning.target import EngineTarget
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
 from ringtune.tuner import default_config, search_space, tunable_names
-from ringtune.world import World
+from ringtune.world.world import World
 
 STEPS_BETWEEN = 10
 """Steps after which the ranks agree whether to go on."""

@@ -20,10 +20,10 @@ from ringtune.basics import (
     size,
     tuning_finished,
 )
-from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 from ringtune.waiting import barrier, join, poll, synchronize
+from ringtune.world.handles import Handle
 
 from .buffers import Array
 from .movement import (

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringtune import _engine
-from ringtune.handles import Handle, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import (
     NO_GROUP,
@@ -16,7 +15,8 @@ from ringtune.submissions import (
     start_broadcast,
     world_of,
 )
-from ringtune.world import World
+from ringtune.world.handles import Handle, wait_for_all
+from ringtune.world.world import World
 
 from .buffers import Array, any_operand, checked_array, checked_rows, empty_array, rows_of
 

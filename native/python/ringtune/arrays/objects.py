@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ringtune.errors import ConfigError
-from ringtune.handles import start_all, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
 from ringtune.system.numpy_leaves import ARRAY, SCALAR, dtype_of
 from ringtune.system.plain_data import Leaf, decode, encode
+from ringtune.world.handles import start_all, wait_for_all
 
 from .buffers import Array, checked_array, empty_array
 from .movement import allgather_async, broadcast, broadcast_async

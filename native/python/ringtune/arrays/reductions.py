@@ -4,7 +4,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ringtune.handles import Handle, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import (
     NO_GROUP,
@@ -19,7 +18,8 @@ from ringtune.submissions import (
     start_reducescatter,
     world_of,
 )
-from ringtune.world import World
+from ringtune.world.handles import Handle, wait_for_all
+from ringtune.world.world import World
 
 from .buffers import Array, checked_array, checked_rows, empty_array, number_operand, result_operand
 

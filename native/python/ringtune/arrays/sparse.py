@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from ringtune.errors import ConfigError
-from ringtune.handles import HandleGroup, start_all
 from ringtune.submissions import Average, ReduceOp, Sum, reduction_of
-from ringtune.world import World
+from ringtune.world.handles import HandleGroup, start_all
+from ringtune.world.world import World
 
 from .buffers import Array
 from .movement import Gathered, submit_allgather

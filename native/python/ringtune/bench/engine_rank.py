@@ -16,10 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ringtune.basics import init, shutdown
-from ringtune.handles import Handle
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import DTYPES, Operand, Reduction, Sum, start_allreduce, world_of
-from ringtune.world import World
+from ringtune.world.handles import Handle
+from ringtune.world.world import World
 
 from .timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes
 from .workloads import Workload

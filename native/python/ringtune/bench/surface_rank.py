@@ -16,11 +16,11 @@ import numpy as np
 
 from ringtune import _engine
 from ringtune.basics import init, shutdown
-from ringtune.engine_config import engine_config
 from ringtune.errors import RingtuneError
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import Reduction, Sum, start_allreduce, world_of
-from ringtune.world import World
+from ringtune.world.engine_config import engine_config
+from ringtune.world.world import World
 
 from .engine_rank import BlockingCaller, operand_of, registered_arrays
 from .surface_assignment import MAX_STEPS, MIN_STEPS, Assignment

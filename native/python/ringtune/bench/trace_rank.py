@@ -7,7 +7,7 @@ import sys
 from ringtune.basics import init, shutdown
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .engine_rank import BlockingCaller, GradientSteps, registered_arrays
 from .timing import Scheme, aligned_zeros

@@ -28,7 +28,7 @@ from ringtune.tuning.observers import TimelineObserver
 from ringtune.tuning.own_line import write_own_line
 from ringtune.tuning.thread import Surroundings, TuningThread
 from ringtune.tuning.tuning_end import TuningEnd
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .job import EngineJob
 

@@ -4,10 +4,10 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from ringtune.algorithm_tables.table import CallTime
 from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Prior
 from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
+from ringtune.world.algorithm_tables.table import CallTime
 
 MIN_SIZES = 2
 """Least number of message sizes for a fit: latency and bandwidth are two unknowns."""

@@ -16,7 +16,7 @@ from ringtune.tuning.question import JobIdentity, question_of, run_settings
 from ringtune.tuning.tuning_end import TuningEnd
 from ringtune.tuning.waiting import Standby
 from ringtune.version import __version__
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .cost_prior import gradient_bytes, job_prior
 from .ddp_buckets import DdpBuckets

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ringtune.algorithm_tables.store import TableStore
 from ringtune.service_link.spool import SUFFIX
 from ringtune.service_link.spool_file import MAX_FILE_BYTES
 from ringtune.service_link.spool_format import payloads
@@ -16,6 +15,7 @@ from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.counts import counted
 from ringtune.tuner import StudyStore
 from ringtune.tuning.memory import FILE_NAME, OFF
+from ringtune.world.algorithm_tables.store import TableStore
 
 from .finding import DoctorSection, FoundProblem, bytes_text
 

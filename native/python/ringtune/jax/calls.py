@@ -24,7 +24,7 @@ from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.session import SESSION
 from ringtune.submissions import world_of
 from ringtune.system.console import Console
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .collective import Collective
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ringtune.arrays import broadcast_async
 from ringtune.errors import ConfigError
-from ringtune.handles import start_all, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.world.handles import start_all, wait_for_all
 
 from . import calls
 

@@ -8,8 +8,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from ringtune import _engine
-from ringtune.engine_config import tuner_config
 from ringtune.tuner import readable_value
+from ringtune.world.engine_config import tuner_config
 
 from .families import Families, Labels
 

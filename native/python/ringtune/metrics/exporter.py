@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from ringtune.system.listen_address import MAX_PORT, ListenAddress
 from ringtune.version import __version__
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .engine_metrics import EngineCollector, JobCollector
 from .families import Families

@@ -17,7 +17,6 @@ from ringtune.arrays import Array
 from ringtune.arrays.reductions import submit_allreduce
 from ringtune.arrays.sparse import check_sparse_reduction, submit_sparse_allreduce
 from ringtune.errors import ConfigError
-from ringtune.handles import Handle, start_all, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import (
     NO_GROUP,
@@ -31,7 +30,8 @@ from ringtune.submissions import (
     reduction_of,
     world_of,
 )
-from ringtune.world import World
+from ringtune.world.handles import Handle, start_all, wait_for_all
+from ringtune.world.world import World
 
 from .compression import Compression, CompressorClass
 from .graph_operations import GraphOperations, can_take, graph_operations, warn_once

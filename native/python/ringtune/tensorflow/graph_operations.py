@@ -16,7 +16,7 @@ from ringtune.errors import ConfigError
 from ringtune.submissions import REDUCIBLE, Group, Reduction, check_reduction, reducible_number
 from ringtune.system.console import Console
 from ringtune.tensorflow_op import HOW_TO_BUILD, tensorflow_library
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .host import call_host
 

@@ -47,11 +47,11 @@ from ringtune.errors import (
     PeerLostError,
     RingtuneError,
 )
-from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ringtune.settings.horovod_gaps import gap_error
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 from ringtune.waiting import barrier, join, poll, synchronize
+from ringtune.world.handles import Handle
 
 from . import elastic
 from .allgather import allgather, allgather_async, grouped_allgather, grouped_allgather_async

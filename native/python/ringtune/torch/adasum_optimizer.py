@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError, MismatchError
-from ringtune.handles import Handle, start_all, wait_for_all
 from ringtune.process_sets import ProcessSet
 from ringtune.submissions import Adasum, Max, Reduction, Sum, check_reduction, start_allreduce, world_of
-from ringtune.world import World
+from ringtune.world.handles import Handle, start_all, wait_for_all
+from ringtune.world.world import World
 
 from .allreduce import allreduce
 from .buffers import buffer_of, check_tensor

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 
 from ringtune import _engine
-from ringtune.handles import Handle, HandleGroup
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import NO_GROUP, Group, Operand, Reduction, start_allgather, world_of
+from ringtune.world.handles import Handle, HandleGroup
 
 from .allreduce import Allreduce
 from .autograd import Tensors, apply

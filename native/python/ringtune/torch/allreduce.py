@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import Finish, Handle, HandleGroup
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import (
     NO_GROUP,
@@ -27,6 +26,7 @@ from ringtune.submissions import (
     start_allreduce,
     world_of,
 )
+from ringtune.world.handles import Finish, Handle, HandleGroup
 
 from .autograd import Tensors, apply
 from .buffers import Buffer, buffer_of, check_tensor, check_writable, copy_into, dtype_number, mark_changed

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 
 from ringtune import _engine
-from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import check_splits, start_alltoall, world_of
+from ringtune.world.handles import Handle
 
 from .autograd import Tensors, apply
 from .buffers import check_movable, rows_of, tensor_of

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 
-from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import Reduction, start_broadcast, world_of
+from ringtune.world.handles import Handle
 
 from .allreduce import Allreduce, into
 from .autograd import Tensors, apply

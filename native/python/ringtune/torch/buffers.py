@@ -25,7 +25,7 @@ _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 class CudaStreams:
-    """The calling thread's current CUDA streams, by number; see `ringtune.handles.Streams`.
+    """The calling thread's current CUDA streams, by number; see `ringtune.world.handles.Streams`.
 
     A thread has a current stream on every device. Its work there runs in order; an operation of the engine on a tensor
     of that device acts as if it were enqueued there too.

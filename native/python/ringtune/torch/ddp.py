@@ -17,10 +17,10 @@ import torch
 from torch.distributed import GradBucket  # type: ignore[attr-defined]  # DDP asks for it in the annotation
 
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import PLAIN_AVERAGE, start_allreduce, world_of
-from ringtune.world import World
+from ringtune.world.handles import Handle
+from ringtune.world.world import World
 
 from .buffers import buffer_of, check_tensor
 from .step_ends import mark_step_end, note_gradient

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import Handle
 from ringtune.submissions import NO_GROUP, Group
+from ringtune.world.handles import Handle
 
 from .registered_gradients import GradientHome, can_have_home
 

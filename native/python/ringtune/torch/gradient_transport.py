@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from ringtune.handles import Finish, Handle
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import NO_GROUP, PLAIN_AVERAGE, Group, Reduction, start_allreduce
-from ringtune.world import World
+from ringtune.world.handles import Finish, Handle
+from ringtune.world.world import World
 
 from .buffers import buffer_of, check_tensor
 from .compression import Compression, CompressorClass

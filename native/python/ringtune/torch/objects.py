@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import start_all, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
 from ringtune.system.plain_data import Leaf
+from ringtune.world.handles import start_all, wait_for_all
 
 from .allgather import allgather
 from .broadcast import broadcast_, broadcast_async_

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import Finish, Handle, HandleGroup
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import (
     NO_GROUP,
@@ -26,7 +25,8 @@ from ringtune.submissions import (
     start_reducescatter,
     world_of,
 )
-from ringtune.world import World
+from ringtune.world.handles import Finish, Handle, HandleGroup
+from ringtune.world.world import World
 
 from .allgather import Allgather
 from .autograd import Tensors, apply

@@ -10,7 +10,7 @@ from torch.nn.parameter import is_lazy
 from ringtune.errors import ConfigError
 from ringtune.process_sets import ProcessSet
 from ringtune.submissions import Operand, Reduction, Sum, start_allreduce
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .buffers import dtype_number
 from .objects import allgather_object

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ringtune.errors import ConfigError, MismatchError
 from ringtune.process_sets import ProcessSet
 from ringtune.submissions import Reduction
-from ringtune.world import World
+from ringtune.world.world import World
 
 from .gradient_entries import GradientEntry, changed_in_flight
 from .parameter_names import NamedParameter

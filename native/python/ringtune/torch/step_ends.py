@@ -12,7 +12,7 @@ import torch
 from ringtune.device_clock import DeviceClock, cuda_clock
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
-from ringtune.world import World
+from ringtune.world.world import World
 
 
 class StepEnds:

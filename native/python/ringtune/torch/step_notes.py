@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import torch
 
-from ringtune.handles import Handle
 from ringtune.submissions import Operand, Reduction, start_allreduce
-from ringtune.world import World
+from ringtune.world.handles import Handle
+from ringtune.world.world import World
 
 from .buffers import dtype_number
 

@@ -2,8 +2,8 @@
 """The comparison of the defaults: legal candidates, and verdicts that count intervals on one side of 1."""
 
 from benchmarks.engine.defaults import CANDIDATES, DEFAULT, FLAT, SHAPES, config_of, ratios_of, verdicts
-from ringtune.engine_config import engine_config
 from ringtune.tuner import default_config
+from ringtune.world.engine_config import engine_config
 
 FASTER, SLOWER, SAME = [0.8] * 9, [1.2] * 9, [0.9, 1.1] * 4 + [1.0]
 

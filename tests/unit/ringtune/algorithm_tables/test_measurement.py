@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from ringtune.algorithm_tables.measurement import (
+from ringtune.world.algorithm_tables.measurement import (
     BATCH_S,
     LIMIT_S,
     MAX_BYTES_PER_HOST,
@@ -17,7 +17,7 @@ from ringtune.algorithm_tables.measurement import (
     measure_table,
     plan_measurement,
 )
-from ringtune.algorithm_tables.table import TableRow
+from ringtune.world.algorithm_tables.table import TableRow
 
 KIB = 2**10
 MIB = 2**20

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.algorithm_tables.store import TableFileError, TableStore, read_table
-from ringtune.algorithm_tables.table import AlgorithmTable, CallTime, TableKey, TableRow, describe
+from ringtune.world.algorithm_tables.store import TableFileError, TableStore, read_table
+from ringtune.world.algorithm_tables.table import AlgorithmTable, CallTime, TableKey, TableRow, describe
 from tests.unit.full_disk import no_room_beyond
 
 KEY = TableKey("0.1", "direct to 16 KiB, then ring in chunks of 1 MiB", "ab" * 32, 2, (2,), "shm", None)

@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 
-from ringtune.algorithm_tables.table import CallTime
 from ringtune.engine_tuning.cost_prior import ELEMENT_BYTES, job_prior
 from ringtune.tuner import Prior, default_config
 from ringtune.tuner.testing import measured_trial, poor_baseline
+from ringtune.world.algorithm_tables.table import CallTime
 
 GRADIENTS = {("float32", (1024, 256)): 20, ("bfloat16", (256,)): 20, ("float32", ()): 1}
 TRIALS = [measured_trial(0, default_config(), [60.0])]

@@ -6,9 +6,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from ringtune import _engine
-from ringtune.engine_config import engine_config
 from ringtune.tuner import default_config
 from ringtune.tuner.space.config import Value
+from ringtune.world.engine_config import engine_config
 
 IDENTITY = {"training_job": "abc", "model": "digits", "host": "node1", "rank": "0", "local_rank": "0"}
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import start_all, wait_for_all
 from ringtune.process_sets import global_process_set
 from ringtune.session import SESSION
 from ringtune.system.plain_data import Leaf
@@ -15,6 +14,7 @@ from ringtune.torch.broadcast import broadcast_async_
 from ringtune.torch.buffers import contiguous
 from ringtune.torch.codec import TENSOR, decode, empty_carrier, encode, leaf_of
 from ringtune.torch.objects import RootText
+from ringtune.world.handles import start_all, wait_for_all
 
 LARGE_BYTES = (
     256 * 1024

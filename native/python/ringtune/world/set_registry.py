@@ -16,8 +16,7 @@ from ringtune.errors import ConfigError, RingtuneError, error_from_name
 from ringtune.meeting.rendezvous.address import Address, bound_address, listen
 from ringtune.meeting.rendezvous.place import Place
 from ringtune.meeting.rendezvous.proof import derived_key
-
-from .world import World, join_part
+from ringtune.world.world import World, join_part
 
 GLOBAL_ID = 0
 _UINT8 = 0  # the engine's number

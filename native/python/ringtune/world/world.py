@@ -22,13 +22,12 @@ from ringtune.meeting.rendezvous.address import bound_address
 from ringtune.settings.settings import SECRET_NAMES, Settings, find_notes
 from ringtune.system.console import Console
 from ringtune.system.standard_streams import occupy_standard_streams
-
-from .algorithm_tables.choice import TableChoice
-from .algorithm_tables.store import TableStore
-from .algorithm_tables.table import CallTime
-from .engine_config import engine_config
-from .handles import HandleTable
-from .step_rounds import StepRounds
+from ringtune.world.algorithm_tables.choice import TableChoice
+from ringtune.world.algorithm_tables.store import TableStore
+from ringtune.world.algorithm_tables.table import CallTime
+from ringtune.world.engine_config import engine_config
+from ringtune.world.handles import HandleTable
+from ringtune.world.step_rounds import StepRounds
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter
 _FALLBACK_LIMIT_S = 10.0  # for a rank whose settings cannot be read, so that it can still tell the others

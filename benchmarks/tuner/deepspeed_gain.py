@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from ringtune.launch_tuning.results import STEP_REPORT_RESULTS, relative_difference
-from ringtune.launch_tuning.scores import STEP_LINE, LineScore
 from ringtune.tuner.statistics.paired_test import Pair, speedup_interval
+from ringtune.tuning.command.results import STEP_REPORT_RESULTS, relative_difference
+from ringtune.tuning.command.scores import STEP_LINE, LineScore
 
 TRAINING = Path(__file__).parent / "ranks" / "deepspeed_training.py"
 RANKS = 2

@@ -10,11 +10,11 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ringtune.launch_tuning.engines import engine_names, find_engine
 from ringtune.tuner import Config, SpaceError
 from ringtune.tuner.review.settings_text import knob_variable, setting_value
 from ringtune.tuner.review.summary import RINGTUNE
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
+from ringtune.tuning.command.engines import engine_names, find_engine
 
 
 @dataclass(frozen=True)

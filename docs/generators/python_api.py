@@ -25,7 +25,7 @@ PACKAGES = (
     "ringtune.tuner.simulator",
     "ringtune.callbacks",
     "ringtune.client",
-    "ringtune.launch_tuning",
+    "ringtune.tuning.command",
     "ringtune.errors",
 )
 

@@ -3,7 +3,6 @@
 
 import pytest
 
-from ringtune.service_link.first_config import FirstConfigDesigner
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Designer,
@@ -17,7 +16,8 @@ from ringtune.tuner.designers import DesignerWrapper, JointDesigner, WarmStarted
 from ringtune.tuner.designers.optuna import MODULES
 from ringtune.tuner.space.parameters import MIB
 from ringtune.tuner.testing import DesignerConformance, WrapperConformance
-from ringtune.tuning.failing_configs import FailureAwareDesigner
+from ringtune.tuning.job.failing_configs import FailureAwareDesigner
+from ringtune.tuning.service_link.first_config import FirstConfigDesigner
 
 OPTUNA_SAMPLERS = [
     pytest.param(f"optuna:{sampler}", marks=pytest.mark.long if sampler == "gp" else ())  # some 25 s

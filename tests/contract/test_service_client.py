@@ -11,9 +11,9 @@ from ringtune import client, rest_models
 from ringtune.client.replies import read_reply
 from ringtune.service.api.v1.results import to_result
 from ringtune.service.domain.run_logs import Reporting, _results, collect_runs
-from ringtune.service_link.results import Results, job_uuid, study_of
 from ringtune.tuner import default_config, search_space
 from ringtune.tuner.logs.records import Record, record_to_json
+from ringtune.tuning.service_link.results import Results, job_uuid, study_of
 from tests.integration.service_link.jobs import run_record, tuned_records
 from tests.integration.service_link.servers import recommendation_reply, study_reply
 

@@ -16,7 +16,7 @@ from ringtune.tuner.cutting import LEAST_STEPS, steps_until_cut
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.simulator import Cluster, Noise, SimulatedTarget, model_job
 from ringtune.tuner.testing import Disturbances, SyntheticTarget
-from ringtune.tuning.windows import StepEnd, WindowBuilder
+from ringtune.tuning.job.windows import StepEnd, WindowBuilder
 
 STEPS = st.lists(st.sampled_from([1.0, 2.0, 9.0, 10.0, 11.0, 30.0, 900.0]), max_size=12)
 LIMITS = st.sampled_from([0.0, 1.5, 10.0, 25.0])

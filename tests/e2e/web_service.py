@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from ringtune.service_link import NoService, ServiceJob, http_link
 from ringtune.tuner import DEFAULT_DESIGNER, SilentObserver, TuningRun, default_config, make_designer
 from ringtune.tuner.logs.records import record_to_json
 from ringtune.tuner.testing import SyntheticTarget
+from ringtune.tuning.service_link import NoService, ServiceJob, http_link
 from tests.integration.service.server_process import serving
 from tests.integration.service_link.jobs import KEY, SPACE, Notes, connect, run_job, run_settings
 

@@ -11,10 +11,10 @@ from torch.nn.parallel import DistributedDataParallel
 from ringtune.ddp.buckets import BucketSizes
 from ringtune.ddp.model import DdpModel
 from ringtune.ddp.reducers import bucket_sizes
-from ringtune.model_tuning.control import ControlGroup
-from ringtune.model_tuning.exchange import Exchange
-from ringtune.model_tuning.follower import Follower, FollowerLinks
-from ringtune.model_tuning.step_clock import HostSteps
+from ringtune.tuning.model.control import ControlGroup
+from ringtune.tuning.model.exchange import Exchange
+from ringtune.tuning.model.follower import Follower, FollowerLinks
+from ringtune.tuning.model.step_clock import HostSteps
 from tests.integration.ddp_training import train, wrapped
 from tests.integration.plain_rank import say
 

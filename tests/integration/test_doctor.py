@@ -13,8 +13,8 @@ from ringtune import cli, doctor
 from ringtune.doctor import DoctorReport
 from ringtune.findings import machine, storage
 from ringtune.identity.gpu_facts import Gpus
-from ringtune.service_link.spool import Spool
 from ringtune.tuner import StudyStore
+from ringtune.tuning.service_link.spool import Spool
 from tests.integration.service import server_process
 from tests.integration.service_link.jobs import tuned_records
 from tests.integration.service_link.servers import always, black_hole, closed_port, http_reply, serving

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.launch_tuning import plugin_path
-from ringtune.launch_tuning.engines.nccl_table import TABLE_VARIABLE, Rule, encode_table, write_table
+from ringtune.tuning.command import plugin_path
+from ringtune.tuning.command.engines.nccl_table import TABLE_VARIABLE, Rule, encode_table, write_table
 from tests.integration.nccl_plugin import (
     ALGORITHMS,
     COMPILER,

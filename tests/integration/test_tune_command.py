@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.tuner import read_log
-from ringtune.tuning.host_lock import HostLock
+from ringtune.tuning.job.host_lock import HostLock
 from tests.integration.jobs import DEADLINE_S, Job, ringtune, run_job, started, wait_for_line
 from tests.integration.tuned_commands import launches, tune, tune_script, tuned_program
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.tuner import read_log
-from ringtune.tuning.host_lock import HostLock
+from ringtune.tuning.job.host_lock import HostLock
 from tests.integration.jobs import launched, started
 from tests.integration.quick_tuning import QUICK, UNTIL_DECIDED
 

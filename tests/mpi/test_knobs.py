@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.launch_tuning.atomic_file import replace_file
-from ringtune.launch_tuning.engines import find_engine
 from ringtune.tuner import Config, Value
+from ringtune.tuning.command.atomic_file import replace_file
+from ringtune.tuning.command.engines import find_engine
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import run_job
 from tests.integration.standin_libraries import compile_library

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.launch_tuning.atomic_file import replace_file
-from ringtune.launch_tuning.engines import find_engine
 from ringtune.tuner import Config, Value, read_log
+from ringtune.tuning.command.atomic_file import replace_file
+from ringtune.tuning.command.engines import find_engine
 from tests.integration.jobs import SHARED_MEMORY, ringtune, run_job, started, wait_for_line
 from tests.mpi.launching import BIN, IS_OPEN_MPI, OPEN_MPI, rank_command
 

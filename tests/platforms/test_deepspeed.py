@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.launch_tuning.any_command import command_engine, knobs_for
-from ringtune.launch_tuning.results import STEP_REPORT_RESULTS, relative_difference
+from ringtune.tuning.command.any_command import command_engine, knobs_for
+from ringtune.tuning.command.results import STEP_REPORT_RESULTS, relative_difference
 from tests.house.source_tree import REPOSITORY
 from tests.integration.jobs import Finished, ringtune, run_job
 from tests.integration.ports import free_port

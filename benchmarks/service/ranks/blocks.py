@@ -22,11 +22,11 @@ import ringtune.torch as hvd
 from benchmarks.service.engine_jobs.training import COMPUTING, ModelSteps
 from ringtune.bench.surface_rank import agree
 from ringtune.process_sets import global_process_set
-from ringtune.service_link import ServiceJob, service_link
 from ringtune.submissions import world_of
 from ringtune.system.console import Console
 from ringtune.tuner import RunSettings, SearchSpace, default_config, engine_parameters, make_designer
 from ringtune.tuner.logs.records import RunRecord, SampleRecord
+from ringtune.tuning.service_link import ServiceJob, service_link
 
 STEPS_PER_WINDOW = 10
 FIRST_STEPS = 50

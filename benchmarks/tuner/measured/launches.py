@@ -13,13 +13,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.launch_tuning.any_command import KnobFile, command_engine
-from ringtune.launch_tuning.engines import Engine
-from ringtune.launch_tuning.launch_target import LaunchTarget
-from ringtune.launch_tuning.launching import CommandLauncher, Launched, LaunchEnding, LaunchLimits
-from ringtune.launch_tuning.scores import STEP_LINE, LineScore
-from ringtune.launch_tuning.stop_request import StopRequest
-from ringtune.launch_tuning.tune import TuneRequest, launch_designer, launch_settings
 from ringtune.tuner import (
     Config,
     Designer,
@@ -32,6 +25,13 @@ from ringtune.tuner import (
     open_log,
 )
 from ringtune.tuner.designers import DesignerWrapper
+from ringtune.tuning.command.any_command import KnobFile, command_engine
+from ringtune.tuning.command.engines import Engine
+from ringtune.tuning.command.launch_target import LaunchTarget
+from ringtune.tuning.command.launching import CommandLauncher, Launched, LaunchEnding, LaunchLimits
+from ringtune.tuning.command.scores import STEP_LINE, LineScore
+from ringtune.tuning.command.stop_request import StopRequest
+from ringtune.tuning.command.tune import TuneRequest, launch_designer, launch_settings
 
 from .outcomes import Choice
 from .spaces import Launches, MeasuredSpace

@@ -20,7 +20,6 @@ from torch import nn
 import ringtune.torch as hvd
 from digits import BATCH_SIZE, DEPTH, WIDTH, Digits, residual_mlp
 from ringtune._engine import allreduce_algorithms
-from ringtune.engine_tuning.target import EngineTarget
 from ringtune.session import SESSION
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
@@ -39,6 +38,7 @@ from ringtune.tuner import (
     search_space,
 )
 from ringtune.tuner.policy.measuring import Meter, Order
+from ringtune.tuning.engine.target import EngineTarget
 from training import Budget, Training
 
 KIB = 1024

@@ -15,8 +15,8 @@ from ringtune.system.printable import printable
 
 if TYPE_CHECKING:
     from ringtune.client import Recommendation, ServiceClient
-    from ringtune.service_link.local_studies import StudyQuery
     from ringtune.tuner.logs.reader import RunLog
+    from ringtune.tuning.service_link.local_studies import StudyQuery
 
 FORMATS = ("table", "json", "env", "horovod")
 HARDWARE_NAME = "RINGTUNE_HARDWARE"
@@ -63,7 +63,8 @@ def _say(text: str, *, is_fault: bool = False) -> None:
 
 def _push_log(client: "ServiceClient", path: Path) -> bool:
     """Report the runs of a log; return whether all that is in it is there now."""
-    from .service_link.results import first_runs  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuning.service_link.results import first_runs  # noqa: PLC0415  (each command imports what it needs)
+
     from .tuner import read_log  # noqa: PLC0415
 
     try:
@@ -83,7 +84,8 @@ def _push_log(client: "ServiceClient", path: Path) -> bool:
 
 def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
     """Report one run and say what became of it; return whether all of it is there now."""
-    from .service_link.results import job_uuid  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuning.service_link.results import job_uuid  # noqa: PLC0415  (each command imports what it needs)
+
     from .tuner import Phase  # noqa: PLC0415
     from .tuner.logs.records import record_to_json  # noqa: PLC0415
 
@@ -131,7 +133,7 @@ def recommend(
 
     Example: ringtune recommend --model resnet50 --world-size 64 --local-size 8 --format env
     """
-    from .service_link.local_studies import StudyQuery  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuning.service_link.local_studies import StudyQuery  # noqa: PLC0415  (each command imports what it needs)
 
     if output not in FORMATS:
         raise ConfigError(f"--format {output} is not known; known are {', '.join(FORMATS)}")
@@ -149,8 +151,8 @@ def recommend(
 
 def _check_target(target: str) -> None:
     """Raise ConfigError for an engine that has no config to recommend."""
-    from .launch_tuning.engines import engine_names  # noqa: PLC0415  (each command imports what it needs)
-    from .service_link.ready_settings import ENGINE_TARGET  # noqa: PLC0415
+    from ringtune.tuning.command.engines import engine_names  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuning.service_link.ready_settings import ENGINE_TARGET  # noqa: PLC0415
 
     known = (ENGINE_TARGET, *engine_names())
     if target not in known:
@@ -222,10 +224,10 @@ def _from_service(client: "ServiceClient", query: "StudyQuery") -> "Recommendati
 
 def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
     from ringtune.system.cache_files import user_cache_folder  # noqa: PLC0415
+    from ringtune.tuning.job.memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuning.service_link.local_studies import model_names, recommend_from  # noqa: PLC0415
 
-    from .service_link.local_studies import model_names, recommend_from  # noqa: PLC0415
     from .tuner import StudyStore  # noqa: PLC0415
-    from .tuning.memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)
 
     environ = _environment()
     setting = environ.get(CACHE_NAME)
@@ -244,9 +246,9 @@ def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
 
 def _print(offer: "Recommendation", output: str) -> None:
     from ringtune._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuning.service_link import ready_settings as ready  # noqa: PLC0415
 
     from .advice.wording import evidence_text  # noqa: PLC0415
-    from .service_link import ready_settings as ready  # noqa: PLC0415
 
     config = ready.checked_config(offer, allreduce_algorithms())
     pasted, notes = ready.pasted_config(offer, config), [evidence_text(offer), offer.reason or ""]

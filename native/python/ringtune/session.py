@@ -19,13 +19,13 @@ from ringtune.meeting.bootstrap.ownership import Ownership, identify
 from ringtune.meeting.rendezvous.client import RendezvousClient
 from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.standard_streams import occupy_standard_streams
+from ringtune.tuning.engine import Autotune
+from ringtune.tuning.job.callbacks import RegisteredCallbacks
 from ringtune.world.set_registry import ProcessSet, SetRegistry
 from ringtune.world.world import FindPlace, World, join_world
 
-from .engine_tuning import Autotune
 from .metrics.server import MetricsServer
 from .metrics.tuner_facts import TunerFacts
-from .tuning.callbacks import RegisteredCallbacks
 
 
 class Session:

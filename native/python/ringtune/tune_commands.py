@@ -91,8 +91,8 @@ def tune(
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415
+    from ringtune.tuning.command import TuneRequest, run_tune  # noqa: PLC0415
 
-    from .launch_tuning import TuneRequest, run_tune  # noqa: PLC0415
     from .tuner import DEFAULT_DESIGNER  # noqa: PLC0415
 
     if score not in {"output", "wall"}:
@@ -127,7 +127,7 @@ def nccl_plugin() -> int:
 
     Example: export NCCL_TUNER_PLUGIN=$(ringtune nccl-plugin)
     """
-    from .launch_tuning import plugin_path  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuning.command import plugin_path  # noqa: PLC0415  (each command imports what it needs)
 
     typer.echo(str(plugin_path()))
     return 0

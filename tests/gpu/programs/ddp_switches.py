@@ -25,12 +25,12 @@ from ringtune.ddp.reduced_parameters import ReducedParameters
 from ringtune.ddp.reducers import bucket_sizes
 from ringtune.ddp.static_graph import StaticGraph
 from ringtune.ddp.steps import StepsOfModel
-from ringtune.model_tuning.control import ControlGroup
-from ringtune.model_tuning.exchange import Exchange
-from ringtune.model_tuning.follower import ROUND_STEPS, Follower, FollowerLinks
-from ringtune.model_tuning.forward_pass import is_captured
-from ringtune.model_tuning.step_clock import DeviceSteps, clock_for
-from ringtune.tuning.windows import StepEnd
+from ringtune.tuning.job.windows import StepEnd
+from ringtune.tuning.model.control import ControlGroup
+from ringtune.tuning.model.exchange import Exchange
+from ringtune.tuning.model.follower import ROUND_STEPS, Follower, FollowerLinks
+from ringtune.tuning.model.forward_pass import is_captured
+from ringtune.tuning.model.step_clock import DeviceSteps, clock_for
 from tests.gpu.torch_ranks import say_figures
 
 WIDTH, STEPS = 256, 24

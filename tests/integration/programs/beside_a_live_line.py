@@ -7,7 +7,7 @@ The live line is drawn anew after each, as its own thread does now and then: so 
 import os
 import sys
 
-from ringtune.tuning.live_line import LiveLine, find_screen
+from ringtune.tuning.job.live_line import LiveLine, find_screen
 
 STDOUT = 1
 

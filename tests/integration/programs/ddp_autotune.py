@@ -25,10 +25,10 @@ from ringtune.ddp import model as ddp_model
 from ringtune.ddp.buckets import BucketSizes
 from ringtune.ddp.reducers import Rebuild, bucket_sizes
 from ringtune.errors import MismatchError
-from ringtune.model_tuning.follower import RESTING_ROUND_STEPS, ROUND_STEPS
-from ringtune.model_tuning.rounds import digest_of
 from ringtune.tuner.policy import continuous, watch
-from ringtune.tuning import question
+from ringtune.tuning.job import question
+from ringtune.tuning.model.follower import RESTING_ROUND_STEPS, ROUND_STEPS
+from ringtune.tuning.model.rounds import digest_of
 from tests.integration import ddp_frozen
 from tests.integration.ddp_switching import LIMIT_S, SIZES, bucket_bytes, compare, follow
 from tests.integration.ddp_training import Branches, train, wrapped

@@ -20,10 +20,10 @@ from ringtune.fsdp.model import FsdpModel
 from ringtune.fsdp.passes import passes_of
 from ringtune.fsdp.settings import FsdpSettings
 from ringtune.fsdp.units import Unit, units_of
-from ringtune.model_tuning.control import ControlGroup
-from ringtune.model_tuning.exchange import Exchange
-from ringtune.model_tuning.follower import ROUND_STEPS, Follower, FollowerLinks
-from ringtune.model_tuning.step_clock import HostSteps
+from ringtune.tuning.model.control import ControlGroup
+from ringtune.tuning.model.exchange import Exchange
+from ringtune.tuning.model.follower import ROUND_STEPS, Follower, FollowerLinks
+from ringtune.tuning.model.step_clock import HostSteps
 from tests.integration.fsdp_training import (
     Block,
     Pair,

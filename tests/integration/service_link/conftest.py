@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.service_link import http_link
+from ringtune.tuning.service_link import http_link
 
 LIMIT_S = 60.0
 

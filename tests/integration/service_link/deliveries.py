@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ringtune.service_link.results import ADOPTION_WINDOW, trial_uuid
-from ringtune.service_link.spool import Spool
-from ringtune.service_link.spool_format import payloads
 from ringtune.tuner.logs.records import AdoptionRecord, Record, SampleRecord
+from ringtune.tuning.service_link.results import ADOPTION_WINDOW, trial_uuid
+from ringtune.tuning.service_link.spool import Spool
+from ringtune.tuning.service_link.spool_format import payloads
 
 
 def trial_ids(records: Sequence[Record]) -> set[str]:

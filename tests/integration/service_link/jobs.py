@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ringtune.service_link import NoService, ServiceJob, ServiceLink, service_link
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Result,
@@ -19,7 +18,8 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.logs.records import Record, RunRecord
 from ringtune.tuner.testing import GRADIENT_BYTES, Disturbances, SyntheticTarget, poor_baseline
-from ringtune.tuning.log_sinks import LogSinks
+from ringtune.tuning.job.log_sinks import LogSinks
+from ringtune.tuning.service_link import NoService, ServiceJob, ServiceLink, service_link
 
 KEY: dict[str, Any] = {
     "hardware": "aa" * 32,

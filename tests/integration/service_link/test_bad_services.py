@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.service_link import breaker, report_sender
-from ringtune.service_link.first_config import START_LIMIT_S
-from ringtune.service_link.report_sender import CLOSE_LIMIT_S
-from ringtune.service_link.results import trial_uuid
+from ringtune.tuning.service_link import breaker, report_sender
+from ringtune.tuning.service_link.first_config import START_LIMIT_S
+from ringtune.tuning.service_link.report_sender import CLOSE_LIMIT_S
+from ringtune.tuning.service_link.results import trial_uuid
 from tests.integration.service_link.deliveries import spooled, trial_ids
 from tests.integration.service_link.jobs import (
     GRADIENTS,

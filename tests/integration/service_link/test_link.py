@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.service_link import ServiceJob, service_link
-from ringtune.service_link.results import job_uuid
 from ringtune.tuner import RunSettings, SearchSpace, engine_parameters, make_designer
 from ringtune.tuner.logs.records import SuggestionRecord
 from ringtune.tuner.testing import poor_baseline
+from ringtune.tuning.service_link import ServiceJob, service_link
+from ringtune.tuning.service_link.results import job_uuid
 from tests.integration.service_link.deliveries import trial_ids
 from tests.integration.service_link.jobs import SPACE, Notes, connect, run_job, tuned_records
 from tests.integration.service_link.servers import Ledger, closed_port, recommendation_reply, serving
@@ -38,7 +38,7 @@ def test_without_a_service_everything_stays_as_it_is(tmp_path: Path) -> None:
 def test_without_a_service_httpx_is_not_imported() -> None:
     """A job without a service does not pay for the import of httpx."""
     code = (
-        "import sys, pathlib; import ringtune.service_link as s, ringtune.service_commands; "
+        "import sys, pathlib; import ringtune.tuning.service_link as s, ringtune.service_commands; "
         "s.service_link(None, None, pathlib.Path(), None); print('httpx' in sys.modules)"
     )
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.client import ServiceClient
-from ringtune.service_link.results import study_of
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.reader import RunLog, read_log
+from ringtune.tuning.service_link.results import study_of
 from tests.integration.jobs import ranks, run_job
 from tests.integration.quick_tuning import UNTIL_DECIDED
 from tests.integration.service_link.real_service import RealService

@@ -12,9 +12,9 @@ import pytest
 
 from ringtune.client import ExchangeLimits, ServiceClient
 from ringtune.errors import StoreError
-from ringtune.service_link.first_config import FirstConfigDesigner
-from ringtune.service_link.http_link import HttpLink
 from ringtune.tuner import make_designer
+from ringtune.tuning.service_link.first_config import FirstConfigDesigner
+from ringtune.tuning.service_link.http_link import HttpLink
 from tests.integration.service_link.jobs import SPACE, Notes, idle_job
 from tests.integration.service_link.lies import lie
 from tests.integration.service_link.servers import read_request, serving

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ringtune.client import ServiceClient, ServiceRefusedError
-from ringtune.service_link.results import study_of
 from ringtune.tuner import SearchSpace, default_config, search_space
+from ringtune.tuning.service_link.results import study_of
 from tests.integration.service_link.jobs import run_record
 from tests.integration.service_link.real_service import RealService
 

@@ -15,11 +15,11 @@ import httpx
 import pytest
 
 from ringtune.client import ExchangeLimits, ServiceClient, ServiceRefusedError, ServiceUnavailableError
-from ringtune.service_link import breaker, delivery, report_sender
-from ringtune.service_link.results import study_of
 from ringtune.tuner import Config, JobLabels, RunSettings, open_log
 from ringtune.tuner.logs.records import AdoptionRecord, SampleRecord, SuggestionRecord, record_to_json
 from ringtune.tuner.testing import engine_like_surface, poor_baseline
+from ringtune.tuning.service_link import breaker, delivery, report_sender
+from ringtune.tuning.service_link.results import study_of
 from tests.integration.service_link.commands import ringtune
 from tests.integration.service_link.deliveries import spooled, trial_ids
 from tests.integration.service_link.jobs import (

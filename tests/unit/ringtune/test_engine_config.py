@@ -7,13 +7,13 @@ import pytest
 
 from ringtune import _engine
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines.registry import engine_names, find_engine
 from ringtune.service.domain.submission import LegalConfigs
-from ringtune.service_link.first_config import legal_config
 from ringtune.settings.settings import Settings
 from ringtune.tuner import ENGINE_PARAMETERS, Config, SearchSpace, default_config
 from ringtune.tuner.space.parameter_types import NumberParameter, SpaceError
 from ringtune.tuner.space.parameters import engine_parameters
+from ringtune.tuning.command.engines.registry import engine_names, find_engine
+from ringtune.tuning.service_link.first_config import legal_config
 from ringtune.world.engine_config import engine_config, tuner_config
 
 KNOBS = {knob.name: knob for knob in _engine.KNOBS}

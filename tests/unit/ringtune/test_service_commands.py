@@ -31,7 +31,7 @@ def test_a_run_that_tuned_a_command_is_not_sent(
     """The service keeps runs of engines only: the text says so, and nobody is asked."""
     run = SimpleNamespace(run=SimpleNamespace(key={"layout": []}), run_id="job")
     monkeypatch.setattr("ringtune.tuner.read_log", lambda _: SimpleNamespace(bad_line_count=0, runs=[run]))
-    monkeypatch.setattr("ringtune.service_link.results.first_runs", lambda runs: runs)
+    monkeypatch.setattr("ringtune.tuning.service_link.results.first_runs", lambda runs: runs)
 
     code = push(logs=[Path("tune.jsonl")], service_url="http://127.0.0.1:1")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the breaker: later and later, at random, and closed again by one success."""
 
-from ringtune.service_link.breaker import LONGEST_PAUSE_S, OPENS_AFTER, Breaker
+from ringtune.tuning.service_link.breaker import LONGEST_PAUSE_S, OPENS_AFTER, Breaker
 
 
 class Clock:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ringtune.client import ServiceRefusedError, StoredBatch, StoredResult, Study
-from ringtune.service_link.delivery import BATCH, Delivery, payload_of
-from ringtune.service_link.spool import MemoryQueue, Spool
+from ringtune.tuning.service_link.delivery import BATCH, Delivery, payload_of
+from ringtune.tuning.service_link.spool import MemoryQueue, Spool
 from tests.integration.service_link.servers import study_reply
 
 KEY = {"hardware": "ab" * 32, "model": "cd" * 32, "layout": [2], "target": "ringtune", "surface_version": 1}

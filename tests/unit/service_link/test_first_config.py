@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ringtune.client import ServiceUnavailableError
-from ringtune.service_link.first_config import FirstConfigDesigner, answer_within, legal_config
 from ringtune.tuner import SearchSpace, SpaceError, Trial, default_config, engine_parameters, make_designer
 from ringtune.tuner.space.parameters import FIRST_KNOBS
+from ringtune.tuning.service_link.first_config import FirstConfigDesigner, answer_within, legal_config
 
 SPACE = SearchSpace(engine_parameters(), {"hierarchical_allreduce": False, "allreduce_algorithm": "auto"})
 OFFER: Mapping[str, Any] = {**default_config(), "fusion_bytes": 1 << 20, "cycle_ms": 2}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ringtune.service_link.local_studies import StudyQuery, recommend_from
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord, SampleRecord
+from ringtune.tuning.service_link.local_studies import StudyQuery, recommend_from
 
 MODEL = "ab" * 32
 KEY = {"hardware": "cd" * 32, "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.service_link.results import MAX_TENSORS, Results, is_later_run, job_uuid, study_of, trial_uuid
 from ringtune.tuner import Phase, Value
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord, SampleRecord
+from ringtune.tuning.service_link.results import MAX_TENSORS, Results, is_later_run, job_uuid, study_of, trial_uuid
 
 BASELINE: dict[str, Value] = {"cycle_ms": 1.0}
 CHALLENGER: dict[str, Value] = {"cycle_ms": 2.0}

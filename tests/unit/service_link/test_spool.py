@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.service_link import spool as spool_module
-from ringtune.service_link import spool_file as file_module
-from ringtune.service_link.spool import MemoryQueue, Spool
-from ringtune.service_link.spool_file import SpoolFile
+from ringtune.tuning.service_link import spool as spool_module
+from ringtune.tuning.service_link import spool_file as file_module
+from ringtune.tuning.service_link.spool import MemoryQueue, Spool
+from ringtune.tuning.service_link.spool_file import SpoolFile
 from tests.unit.full_disk import no_room_beyond
 
 URL = "http://127.0.0.1:1"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ringtune.service_link.spool_format import MAX_PAYLOAD_BYTES, frame, payloads
+from ringtune.tuning.service_link.spool_format import MAX_PAYLOAD_BYTES, frame, payloads
 
 SHORT_FLIPS = 500
 LONG_FLIPS = 10_000

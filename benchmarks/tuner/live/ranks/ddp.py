@@ -17,12 +17,12 @@ from ringtune.bench.network import INTERFACE
 from ringtune.ddp.buckets import bucket_space
 from ringtune.ddp.model import TARGET_NAME, DdpModel
 from ringtune.ddp.reducers import bucket_sizes
-from ringtune.model_tuning.control import ControlGroup
-from ringtune.model_tuning.exchange import Exchange
-from ringtune.model_tuning.follower import Follower, FollowerLinks
-from ringtune.model_tuning.step_clock import HostSteps
-from ringtune.model_tuning.target import LiveTarget
-from ringtune.tuning.windows import WindowBuilder
+from ringtune.tuning.job.windows import WindowBuilder
+from ringtune.tuning.model.control import ControlGroup
+from ringtune.tuning.model.exchange import Exchange
+from ringtune.tuning.model.follower import Follower, FollowerLinks
+from ringtune.tuning.model.step_clock import HostSteps
+from ringtune.tuning.model.target import LiveTarget
 
 PORT = 29_500  # nothing else runs in this network
 TIMEOUT_S = 600.0

@@ -11,11 +11,11 @@ from ringtune._engine import allreduce_algorithms
 from ringtune.basics import init, shutdown
 from ringtune.bench.surface_rank import TrainingSteps, agree
 from ringtune.bench.workloads import Workload, WorkloadGradient
-from ringtune.engine_tuning.cost_prior import job_prior
-from ringtune.engine_tuning.target import EngineTarget
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
 from ringtune.tuner import default_config, search_space, tunable_names
+from ringtune.tuning.engine.cost_prior import job_prior
+from ringtune.tuning.engine.target import EngineTarget
 from ringtune.world.world import World
 
 STEPS_BETWEEN = 10

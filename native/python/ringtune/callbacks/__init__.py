@@ -10,7 +10,7 @@ hvd.init()
 ```
 """
 
-from ringtune.tuning.callbacks import Callback, Moment
+from ringtune.tuning.job.callbacks import Callback, Moment
 
 from .mlflow_callback import MlflowCallback
 from .registration import add, remove

@@ -4,7 +4,7 @@
 import math
 
 from ringtune.tuner import Config, Phase, Progress, Result, readable_value
-from ringtune.tuning.callbacks import Moment
+from ringtune.tuning.job.callbacks import Moment
 
 PHASE_NUMBERS = tuple(Phase)
 """A phase is plotted as its place in here: warmup 0, baseline 1, search 2, adoption 3, watch 4."""

@@ -3,7 +3,7 @@
 
 from ringtune.errors import ConfigError
 from ringtune.session import SESSION
-from ringtune.tuning.callbacks import Callback
+from ringtune.tuning.job.callbacks import Callback
 
 
 def add(callback: Callback) -> None:

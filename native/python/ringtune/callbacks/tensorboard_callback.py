@@ -6,7 +6,7 @@ from typing import Any
 
 from ringtune.errors import ConfigError
 from ringtune.tuner import Progress, Result
-from ringtune.tuning.callbacks import Callback, Moment
+from ringtune.tuning.job.callbacks import Callback, Moment
 
 from .figures import config_texts, progress_numbers, result_numbers
 

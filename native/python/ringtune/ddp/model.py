@@ -10,9 +10,9 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ringtune.identity.gradient_set import Signature
-from ringtune.model_tuning.live_model import MemoryWatch, PendingSettings, RemovableHandle, Steps, Texts, Words
-from ringtune.model_tuning.rounds import digest_of
 from ringtune.tuner import Config, SearchSpace
+from ringtune.tuning.model.live_model import MemoryWatch, PendingSettings, RemovableHandle, Steps, Texts, Words
+from ringtune.tuning.model.rounds import digest_of
 
 from .buckets import BucketSizes, bucket_space
 from .reduced_parameters import ReducedParameters

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from ringtune.model_tuning.forward_pass import is_captured, output_tensors
-from ringtune.model_tuning.live_model import RemovableHandle, Steps
+from ringtune.tuning.model.forward_pass import is_captured, output_tensors
+from ringtune.tuning.model.live_model import RemovableHandle, Steps
 
 from .reduced_parameters import ReducedParameters
 from .reducers import is_joining

@@ -7,8 +7,8 @@ from typing import final
 from torch.nn.parallel import DistributedDataParallel
 
 from ringtune.errors import ConfigError
-from ringtune.model_tuning.call import Arguments, AutotuneCall, ModelTuner
-from ringtune.model_tuning.live_model import LiveModel
+from ringtune.tuning.model.call import Arguments, AutotuneCall, ModelTuner
+from ringtune.tuning.model.live_model import LiveModel
 
 from .model import DdpModel
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ringtune.client import ExchangeLimits, ServiceClient, ServiceRefusedError
 from ringtune.errors import ConfigError, StoreError
-from ringtune.service_link.first_config import answer_within
+from ringtune.tuning.service_link.first_config import answer_within
 
 from .finding import DoctorSection, FoundProblem
 

@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ringtune.service_link.spool import SUFFIX
-from ringtune.service_link.spool_file import MAX_FILE_BYTES
-from ringtune.service_link.spool_format import payloads
 from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.counts import counted
 from ringtune.tuner import StudyStore
-from ringtune.tuning.memory import FILE_NAME, OFF
+from ringtune.tuning.job.memory import FILE_NAME, OFF
+from ringtune.tuning.service_link.spool import SUFFIX
+from ringtune.tuning.service_link.spool_file import MAX_FILE_BYTES
+from ringtune.tuning.service_link.spool_format import payloads
 from ringtune.world.algorithm_tables.store import TableStore
 
 from .finding import DoctorSection, FoundProblem, bytes_text

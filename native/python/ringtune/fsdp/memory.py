@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from ringtune.model_tuning.live_model import MemoryWatch
 from ringtune.system.control_groups import OWN_GROUPS, ControlGroups
+from ringtune.tuning.model.live_model import MemoryWatch
 
 SPARE_SHARE = 0.1
 """Share of a device's memory, or of a host's free memory, that a limit of our own leaves: fragments, longer batches."""

@@ -9,9 +9,9 @@ import torch
 from torch import distributed as dist
 
 from ringtune.identity.gradient_set import Signature
-from ringtune.model_tuning.live_model import MemoryWatch, PendingSettings, RemovableHandle, Steps, Texts, Words
-from ringtune.model_tuning.rounds import digest_of
 from ringtune.tuner import Config, SearchSpace
+from ringtune.tuning.model.live_model import MemoryWatch, PendingSettings, RemovableHandle, Steps, Texts, Words
+from ringtune.tuning.model.rounds import digest_of
 
 from .memory import memory_watch
 from .passes import Passes

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from ringtune.model_tuning.forward_pass import is_captured, output_tensors
-from ringtune.model_tuning.live_model import Steps
+from ringtune.tuning.model.forward_pass import is_captured, output_tensors
+from ringtune.tuning.model.live_model import Steps
 
 from .settings import FsdpSettings
 from .units import Unit, UserSettings, beginning_order, entries_of, forward_orders, units_of, units_passed

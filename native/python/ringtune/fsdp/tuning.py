@@ -10,7 +10,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 
 from ringtune.errors import ConfigError
-from ringtune.model_tuning.call import Arguments, AutotuneCall, ModelTuner
+from ringtune.tuning.model.call import Arguments, AutotuneCall, ModelTuner
 
 from .model import FsdpModel
 from .passes import Passes, passes_of

@@ -9,9 +9,9 @@ import subprocess
 import pytest
 
 from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
-from ringtune.launch_tuning.engines import find_engine
 from ringtune.settings.settings import Settings
 from ringtune.tuner import Config, Value, default_config
+from ringtune.tuning.command.engines import find_engine
 from tests.unit.dashboards.hostile import VECTORS
 
 PLACE = ConfigUse(model="resnet50", hardware="a" * 64, world_size=8, local_size=4, target="ringtune")

@@ -15,7 +15,7 @@ import ringtune.callbacks
 from ringtune.callbacks import Callback, MlflowCallback, Moment, TensorBoardCallback
 from ringtune.errors import ConfigError
 from ringtune.session import SESSION
-from ringtune.tuning.callbacks import CallbackObserver, RegisteredCallbacks
+from ringtune.tuning.job.callbacks import CallbackObserver, RegisteredCallbacks
 from tests.unit.ringtune.tuning.news import CHOSEN, PROGRESS, RESULT
 
 FIGURES = {

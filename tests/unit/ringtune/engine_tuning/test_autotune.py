@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.engine_tuning import Autotune
-from ringtune.engine_tuning.autotune import ServiceNotices
-from ringtune.engine_tuning.job import MARKER_LIMIT_ROUNDS, MARKER_LIMIT_S, MarkerWatch
 from ringtune.errors import ConfigError
 from ringtune.settings.settings import Settings
 from ringtune.system.console import Console
-from ringtune.tuning.callbacks import RegisteredCallbacks
+from ringtune.tuning.engine import Autotune
+from ringtune.tuning.engine.autotune import ServiceNotices
+from ringtune.tuning.engine.job import MARKER_LIMIT_ROUNDS, MARKER_LIMIT_S, MarkerWatch
+from ringtune.tuning.job.callbacks import RegisteredCallbacks
 
 
 def counters(tensors: int, rounds: int = 1) -> dict[str, int]:

@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from ringtune.engine_tuning.cost_prior import ELEMENT_BYTES, job_prior
 from ringtune.tuner import Prior, default_config
 from ringtune.tuner.testing import measured_trial, poor_baseline
+from ringtune.tuning.engine.cost_prior import ELEMENT_BYTES, job_prior
 from ringtune.world.algorithm_tables.table import CallTime
 
 GRADIENTS = {("float32", (1024, 256)): 20, ("bfloat16", (256,)): 20, ("float32", ()): 1}

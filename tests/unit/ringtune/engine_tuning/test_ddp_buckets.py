@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.engine_tuning.ddp_buckets import MIB, DdpBuckets
+from ringtune.tuning.engine.ddp_buckets import MIB, DdpBuckets
 
 NAMES = ("fusion_bytes", "cycle_ms")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ringtune.engine_tuning.target import EngineTarget
 from ringtune.errors import ConfigError, PeerLostError, RingtuneError
 from ringtune.tuner import TargetClosed, VoidReason, WindowSpec, default_config, search_space
+from ringtune.tuning.engine.target import EngineTarget
 from ringtune.world.engine_config import engine_config
 
 SPEC = WindowSpec(epoch=4, settle_steps=3, steps=2, limit_ms=50.0)

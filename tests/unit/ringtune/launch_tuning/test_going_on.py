@@ -3,12 +3,12 @@
 
 import pytest
 
-from ringtune.launch_tuning.going_on import chosen_start
 from ringtune.tuner import Config, StepTimes, VoidReason
 from ringtune.tuner.logs.earlier import NOTHING_EARLIER, EarlierRuns
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord, sample_record
 from ringtune.tuner.sample import Phase, Sample
+from ringtune.tuning.command.going_on import chosen_start
 
 BUDGET = {"max_samples": 2, "max_steps": None, "max_seconds": None}
 LARGER = {"max_samples": 9}

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ringtune.launch_tuning.knob_report import KnobSetting, RunRecorder, WhyUnvaried, knob_rows, unvaried
 from ringtune.tuner import CategoryParameter, Config, RunSettings, SearchSpace, VoidReason, make_designer, open_log
 from ringtune.tuner.logs.records import Record
 from ringtune.tuner.review import RunReview, analyse, render_review, review_log, review_run, words
 from ringtune.tuner.review.sensitivity import MATTERS
 from ringtune.tuner.testing import SyntheticTarget
+from ringtune.tuning.command.knob_report import KnobSetting, RunRecorder, WhyUnvaried, knob_rows, unvaried
 from tests.unit.tuner.recording import tune
 
 

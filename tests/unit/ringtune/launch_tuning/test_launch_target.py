@@ -9,11 +9,6 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines import find_engine
-from ringtune.launch_tuning.launch_target import LaunchEvent, LaunchTarget
-from ringtune.launch_tuning.launching import SLOT_VARIABLE, CommandLauncher, Launched, LaunchEnding, LaunchLimits
-from ringtune.launch_tuning.scores import WallScore
-from ringtune.launch_tuning.stop_request import StopRequest
 from ringtune.tuner import (
     Config,
     Phase,
@@ -25,6 +20,11 @@ from ringtune.tuner import (
     WindowSpec,
     make_designer,
 )
+from ringtune.tuning.command.engines import find_engine
+from ringtune.tuning.command.launch_target import LaunchEvent, LaunchTarget
+from ringtune.tuning.command.launching import SLOT_VARIABLE, CommandLauncher, Launched, LaunchEnding, LaunchLimits
+from ringtune.tuning.command.scores import WallScore
+from ringtune.tuning.command.stop_request import StopRequest
 from tests.unit.tuner.recording import RecordingLog, RecordingObserver
 from tests.waiting import LIMIT_S
 

@@ -10,13 +10,13 @@ from types import MappingProxyType
 import pytest
 from rich.console import Console
 
-from ringtune.launch_tuning.engines import WinnerFile, find_engine
-from ringtune.launch_tuning.launch_target import LaunchEvent
-from ringtune.launch_tuning.launching import Launched, LaunchEnding
-from ringtune.launch_tuning.report import LaunchDisplay, comment_text, median_of, print_table, result_table
-from ringtune.launch_tuning.results import Comparison
-from ringtune.launch_tuning.scores import LineScore
 from ringtune.tuner import Config, Result
+from ringtune.tuning.command.engines import WinnerFile, find_engine
+from ringtune.tuning.command.launch_target import LaunchEvent
+from ringtune.tuning.command.launching import Launched, LaunchEnding
+from ringtune.tuning.command.report import LaunchDisplay, comment_text, median_of, print_table, result_table
+from ringtune.tuning.command.results import Comparison
+from ringtune.tuning.command.scores import LineScore
 
 BASELINE = find_engine("horovod").baseline()
 BETTER = BASELINE.replace({"fusion_bytes": 8 * 2**20})

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.results import Comparison, ResultCheck, ResultPattern
+from ringtune.tuning.command.results import Comparison, ResultCheck, ResultPattern
 
 
 def check_with(*reference: float, tolerance: float = 1e-3) -> ResultCheck:

@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.scores import STEP_LINE, LineScore, Score, WallScore
+from ringtune.tuning.command.scores import STEP_LINE, LineScore, Score, WallScore
 
 
 def test_the_default_finds_our_lines_among_others() -> None:

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from ringtune.launch_tuning.results import STEP_REPORT_RESULTS
-from ringtune.launch_tuning.scores import STEP_LINE, LineScore
-from ringtune.launch_tuning.step_report import StepReport
+from ringtune.tuning.command.results import STEP_REPORT_RESULTS
+from ringtune.tuning.command.scores import STEP_LINE, LineScore
+from ringtune.tuning.command.step_report import StepReport
 
 KATIB_FILTER = re.compile(r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)", re.ASCII)
 """Default filter of Katib 0.19's metrics collector: `DefaultFilter` in pkg/metricscollector/v1beta1/common."""

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning import TuneRequest, run_tune, tune
+from ringtune.tuning.command import TuneRequest, run_tune, tune
 
 Capture = pytest.CaptureFixture[str]
 

@@ -22,7 +22,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.logs.records import Record, ResultRecord, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
-from ringtune.tuning.log_sinks import LogSinks
+from ringtune.tuning.job.log_sinks import LogSinks
 from tests.unit.ringtune.metrics.doubles import IDENTITY, labelled, series_of
 from tests.unit.tuner.recording import RecordingLog
 

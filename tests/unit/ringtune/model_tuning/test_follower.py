@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from ringtune.errors import MismatchError
-from ringtune.model_tuning.control import ControlLost
-from ringtune.model_tuning.exchange import Exchange, Wish
-from ringtune.model_tuning.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower, FollowerLinks
-from ringtune.model_tuning.live_model import NO_LIMIT, Texts, Words
-from ringtune.model_tuning.rounds import Round
+from ringtune.tuning.model.control import ControlLost
+from ringtune.tuning.model.exchange import Exchange, Wish
+from ringtune.tuning.model.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower, FollowerLinks
+from ringtune.tuning.model.live_model import NO_LIMIT, Texts, Words
+from ringtune.tuning.model.rounds import Round
 
 FIRST, OTHER = (1, 2), (3, 4)
 MIB = 2**20

@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from ringtune.model_tuning.introductions import Company, Introduction
+from ringtune.tuning.model.introductions import Company, Introduction
 
 SAID = Introduction("a", {"cores": 2, "gpus": []}, 5, None)
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringtune.ddp.buckets import BucketSizes, bucket_space
-from ringtune.model_tuning.exchange import Exchange
-from ringtune.model_tuning.job import LiveJob, LivePlan
 from ringtune.settings.settings import Settings
 from ringtune.system.console import Console
 from ringtune.tuner import EarlierStudy, Prior, SearchSpace, open_log
 from ringtune.tuner.logs.records import Record
 from ringtune.tuner.logs.store import WrittenPart
-from ringtune.tuning.memory import Memory
-from ringtune.tuning.question import JobIdentity
-from ringtune.tuning.thread import Surroundings, TuningThread
+from ringtune.tuning.job.memory import Memory
+from ringtune.tuning.job.question import JobIdentity
+from ringtune.tuning.job.thread import Surroundings, TuningThread
+from ringtune.tuning.model.exchange import Exchange
+from ringtune.tuning.model.job import LiveJob, LivePlan
 
 SIZES = BucketSizes(25 << 20, 1 << 20)
 

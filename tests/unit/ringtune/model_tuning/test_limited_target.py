@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from ringtune.fsdp.settings import FsdpSettings, fsdp_space
-from ringtune.model_tuning.exchange import Exchange
-from ringtune.model_tuning.live_model import Words
-from ringtune.model_tuning.target import LimitedTarget
 from ringtune.tuner import VoidReason, Window, WindowSpec
-from ringtune.tuning.windows import StepEnd, WindowBuilder
+from ringtune.tuning.job.windows import StepEnd, WindowBuilder
+from ringtune.tuning.model.exchange import Exchange
+from ringtune.tuning.model.live_model import Words
+from ringtune.tuning.model.target import LimitedTarget
 
 BASELINE, SMALL, LARGE = FsdpSettings(), FsdpSettings(1, 0, 0), FsdpSettings(4, 0, 0)
 ROOM_BYTES = 250

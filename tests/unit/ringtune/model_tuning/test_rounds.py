@@ -4,9 +4,9 @@
 import pytest
 
 from ringtune.errors import MismatchError
-from ringtune.model_tuning.exchange import Wish
-from ringtune.model_tuning.live_model import NO_LIMIT, Texts
-from ringtune.model_tuning.rounds import Round, Vote
+from ringtune.tuning.model.exchange import Wish
+from ringtune.tuning.model.live_model import NO_LIMIT, Texts
+from ringtune.tuning.model.rounds import Round, Vote
 
 WORLD = 4
 TEXTS = Texts(settings="buckets", tuner="the tuner", compared="the parameters")

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 import torch
 
-from ringtune.device_clock import MOST_PENDING, DeviceClock
-from ringtune.model_tuning.step_clock import DeviceSteps, HostSteps, clock_for
-from ringtune.tuning.windows import StepEnd
+from ringtune.tuning.device_clock import MOST_PENDING, DeviceClock
+from ringtune.tuning.job.windows import StepEnd
+from ringtune.tuning.model.step_clock import DeviceSteps, HostSteps, clock_for
 from tests.unit.ringtune.marked_device import Device
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import pytest
 
 from ringtune.ddp.buckets import BucketSizes, bucket_space
-from ringtune.model_tuning.exchange import MOST_UNREAD_STEPS, Exchange, Wish
-from ringtune.model_tuning.live_model import Words
-from ringtune.model_tuning.target import LiveTarget
 from ringtune.tuner import Config, TargetClosed, WindowSpec
-from ringtune.tuning.windows import StepEnd, WindowBuilder
+from ringtune.tuning.job.windows import StepEnd, WindowBuilder
+from ringtune.tuning.model.exchange import MOST_UNREAD_STEPS, Exchange, Wish
+from ringtune.tuning.model.live_model import Words
+from ringtune.tuning.model.target import LiveTarget
 
 FIRST, OTHER = BucketSizes(1000, 100), BucketSizes(2000, 100)
 SPEC = WindowSpec(epoch=0, settle_steps=1, steps=2, limit_ms=0.0)

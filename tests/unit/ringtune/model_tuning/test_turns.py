@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.model_tuning.rounds import Round
-from ringtune.model_tuning.turns import RoundBeacons, TurnWords
-from ringtune.tuning import hosts_turn
-from ringtune.tuning.host_lock import HostLock
-from ringtune.tuning.hosts_turn import BUSY, HELD, IDLE, WANTED, HostsTurn, LockAnswers
+from ringtune.tuning.job import hosts_turn
+from ringtune.tuning.job.host_lock import HostLock
+from ringtune.tuning.job.hosts_turn import BUSY, HELD, IDLE, WANTED, HostsTurn, LockAnswers
+from ringtune.tuning.model.rounds import Round
+from ringtune.tuning.model.turns import RoundBeacons, TurnWords
 
 WORLD = 5
 

@@ -7,10 +7,10 @@ from unittest.mock import patch
 
 import pytest
 
-from ringtune.device_clock import DeviceClock
 from ringtune.identity.gradient_set import GradientSet
 from ringtune.torch import step_ends
 from ringtune.torch.step_ends import StepEnds, mark_step_end
+from ringtune.tuning.device_clock import DeviceClock
 from tests.unit.ringtune.marked_device import Device
 
 

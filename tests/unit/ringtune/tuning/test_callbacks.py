@@ -8,8 +8,8 @@ import pytest
 
 from ringtune.errors import EngineError
 from ringtune.tuner import Progress, Result
-from ringtune.tuning import callbacks
-from ringtune.tuning.callbacks import QUEUE_CALLS, Callback, CallbackObserver, Moment, RegisteredCallbacks
+from ringtune.tuning.job import callbacks
+from ringtune.tuning.job.callbacks import QUEUE_CALLS, Callback, CallbackObserver, Moment, RegisteredCallbacks
 from tests.unit.ringtune.tuning.news import PROGRESS, RESULT
 
 DEADLINE_S = 20.0

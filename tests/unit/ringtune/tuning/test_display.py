@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from ringtune.tuner import Phase
-from ringtune.tuning.display import TuningDisplay, progress_text, result_text
+from ringtune.tuning.job.display import TuningDisplay, progress_text, result_text
 from tests.unit.ringtune.captured_stderr import file_stderr, piped_stderr, read_until
 from tests.unit.ringtune.tuning.news import BASELINE, PROGRESS, RESULT
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ringtune.fsdp.settings import FsdpSettings, fsdp_space
-from ringtune.launch_tuning.engines import find_engine
 from ringtune.tuner import (
     Config,
     Phase,
@@ -24,7 +23,8 @@ from ringtune.tuner import (
 from ringtune.tuner.designers import DesignerWrapper
 from ringtune.tuner.logs.records import RunRecord, sample_record
 from ringtune.tuner.testing import measured_trial
-from ringtune.tuning.failing_configs import FailureAwareDesigner, FittingDesigner, configs_over_limit
+from ringtune.tuning.command.engines import find_engine
+from ringtune.tuning.job.failing_configs import FailureAwareDesigner, FittingDesigner, configs_over_limit
 
 ENGINE = find_engine("horovod")
 SPACE = ENGINE.space({})

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.tuning import host_lock as module
-from ringtune.tuning.host_lock import ANOTHER_JOB, HostLock, default_lock, host_lock
+from ringtune.tuning.job import host_lock as module
+from ringtune.tuning.job.host_lock import ANOTHER_JOB, HostLock, default_lock, host_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from ringtune.tuning.host_lock import HostLock
+from ringtune.tuning.job.host_lock import HostLock
 lock = HostLock(Path(sys.argv[1]), print)
 print(lock.try_take(), flush=True)
 time.sleep(600)
@@ -25,7 +25,7 @@ time.sleep(600)
 FORK = """
 import os, sys, time
 from pathlib import Path
-from ringtune.tuning.host_lock import HostLock
+from ringtune.tuning.job.host_lock import HostLock
 lock = HostLock(Path(sys.argv[1]), print)
 lock.try_take()
 if os.fork() == 0:

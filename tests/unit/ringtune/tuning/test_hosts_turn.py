@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import EngineError
-from ringtune.tuning import hosts_turn as module
-from ringtune.tuning.host_lock import HostLock
-from ringtune.tuning.hosts_turn import HostsTurn, LockAnswers
+from ringtune.tuning.job import hosts_turn as module
+from ringtune.tuning.job.host_lock import HostLock
+from ringtune.tuning.job.hosts_turn import HostsTurn, LockAnswers
 
 
 @dataclass

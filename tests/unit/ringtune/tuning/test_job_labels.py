@@ -10,7 +10,7 @@ import pytest
 from ringtune.errors import ConfigError
 from ringtune.identity.fingerprints import hardware_facts
 from ringtune.settings.settings import Settings
-from ringtune.tuning.job_labels import commit_above, job_labels, kinds_of
+from ringtune.tuning.job.job_labels import commit_above, job_labels, kinds_of
 
 MACHINE = {"cpu_model": "EPYC", "cores": 64, "numa_nodes": 2, "gpus": ["A100", "A100"], "link_bits_per_s": 10**10}
 

@@ -9,8 +9,8 @@ from ringtune.system.console import Console
 from ringtune.tuner import RunSettings, StudyStore
 from ringtune.tuner.logs.records import Record, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
-from ringtune.tuning.kept_run import KEEP_EVERY_S, KeptRun
-from ringtune.tuning.memory import Memory
+from ringtune.tuning.job.kept_run import KEEP_EVERY_S, KeptRun
+from ringtune.tuning.job.memory import Memory
 from tests.unit.tuner.recording import tune
 
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ringtune.tuning.live_line import LineScreen, LiveLine, find_screen
+from ringtune.tuning.job.live_line import LineScreen, LiveLine, find_screen
 from tests.unit.ringtune.captured_stderr import piped_stderr, read_until, terminal_stderr
 
 

@@ -8,7 +8,7 @@ import pytest
 from ringtune.tuner import KeepingLog, RunSettings, open_log
 from ringtune.tuner.logs.records import Record, SampleRecord
 from ringtune.tuner.testing import SyntheticTarget
-from ringtune.tuning.log_sinks import LogSinks
+from ringtune.tuning.job.log_sinks import LogSinks
 from tests.unit.tuner.recording import RecordingLog, tune
 
 

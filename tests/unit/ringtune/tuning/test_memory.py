@@ -17,7 +17,7 @@ from ringtune.tuner import (
     make_designer,
 )
 from ringtune.tuner.testing import SyntheticTarget, measured_trial
-from ringtune.tuning.memory import Memory
+from ringtune.tuning.job.memory import Memory
 
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}
 

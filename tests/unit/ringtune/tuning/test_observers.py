@@ -3,7 +3,7 @@
 
 from ringtune.tuner import Result, RunSettings, TuningRun, make_designer, open_log
 from ringtune.tuner.testing import SyntheticTarget
-from ringtune.tuning.observers import Observers, TimelineObserver
+from ringtune.tuning.job.observers import Observers, TimelineObserver
 from tests.unit.tuner.recording import ClosedObserver
 
 

@@ -10,12 +10,12 @@ import pytest
 from ringtune.system.console import Console
 from ringtune.tuner import Question, Result, RunSettings, Trial, make_designer
 from ringtune.tuner.testing import SyntheticTarget
-from ringtune.tuning import thread as thread_module
-from ringtune.tuning import waiting
-from ringtune.tuning.memory import Memory
-from ringtune.tuning.thread import Surroundings, TuningThread
-from ringtune.tuning.tuning_end import TuningEnd
-from ringtune.tuning.waiting import Standby
+from ringtune.tuning.job import thread as thread_module
+from ringtune.tuning.job import waiting
+from ringtune.tuning.job.memory import Memory
+from ringtune.tuning.job.thread import Surroundings, TuningThread
+from ringtune.tuning.job.tuning_end import TuningEnd
+from ringtune.tuning.job.waiting import Standby
 from tests.unit.tuner.recording import ClosedObserver, RecordingLog
 
 

@@ -10,10 +10,10 @@ import pytest
 from ringtune.system.console import Console
 from ringtune.tuner import Config, KeepingLog, RunSettings, StudyStore, default_config, search_space
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
-from ringtune.tuning import waiting as module
-from ringtune.tuning.memory import Memory
-from ringtune.tuning.tuning_end import TuningEnd
-from ringtune.tuning.waiting import Standby, TurnWait
+from ringtune.tuning.job import waiting as module
+from ringtune.tuning.job.memory import Memory
+from ringtune.tuning.job.tuning_end import TuningEnd
+from ringtune.tuning.job.waiting import Standby, TurnWait
 from tests.unit.tuner.recording import tune
 
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}

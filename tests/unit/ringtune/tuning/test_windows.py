@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from ringtune.tuner import VoidReason, Window, WindowSpec
-from ringtune.tuning.windows import StepEnd, WindowBuilder
+from ringtune.tuning.job.windows import StepEnd, WindowBuilder
 
 BYTES, TENSOR_SET = 4096, 77
 

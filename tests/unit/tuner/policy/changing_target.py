@@ -26,7 +26,7 @@ from ringtune.tuner.testing import (
     engine_like_surface,
     poor_baseline,
 )
-from ringtune.tuning.log_sinks import LogSinks
+from ringtune.tuning.job.log_sinks import LogSinks
 from tests.unit.tuner.recording import RecordingLog, RecordingObserver
 
 HOUR_S = 3600.0

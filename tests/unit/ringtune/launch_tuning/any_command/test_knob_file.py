@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.any_command.knob_file import FilePlace, KnobEntry, KnobFile, Passing, read_knob_file
+from ringtune.tuning.command.any_command.knob_file import FilePlace, KnobEntry, KnobFile, Passing, read_knob_file
 from tests.house.source_tree import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "howto" / "any_command.md"

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.any_command import command_engine, knobs_for
-from ringtune.launch_tuning.engines import Engine
-from ringtune.launch_tuning.results import ResultPattern
-from ringtune.launch_tuning.scores import LineScore
 from ringtune.tuner import SpaceError
+from ringtune.tuning.command.any_command import command_engine, knobs_for
+from ringtune.tuning.command.engines import Engine
+from ringtune.tuning.command.results import ResultPattern
+from ringtune.tuning.command.scores import LineScore
 
 OUT = Path("/out")
 ZERO = "zero_optimization"

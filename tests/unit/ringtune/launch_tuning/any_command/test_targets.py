@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.any_command import command_engine, read_knob_file
-from ringtune.launch_tuning.engines import Engine
 from ringtune.tuner import Config
+from ringtune.tuning.command.any_command import command_engine, read_knob_file
+from ringtune.tuning.command.engines import Engine
 
 OUT = Path("/out")
 FLAG = "{name: bucket, type: int, low: 1, high: 100, default: 25, pass: {flag: --bucket}}"

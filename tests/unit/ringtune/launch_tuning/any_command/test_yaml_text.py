@@ -4,7 +4,7 @@
 import pytest
 import yaml
 
-from ringtune.launch_tuning.any_command.yaml_text import load, value_at, with_value
+from ringtune.tuning.command.any_command.yaml_text import load, value_at, with_value
 
 FILE = """\
 # the cluster

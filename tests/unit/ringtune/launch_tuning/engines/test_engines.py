@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines import DEFAULT, Engine, WinnerFile, engine_names, find_engine, plugin_path
-from ringtune.launch_tuning.engines.nccl_table import Rule, decode_table
 from ringtune.tuner import Config, Value
+from ringtune.tuning.command.engines import DEFAULT, Engine, WinnerFile, engine_names, find_engine, plugin_path
+from ringtune.tuning.command.engines.nccl_table import Rule, decode_table
 
 FOLDER = Path("/somewhere")
 NAMES = engine_names()

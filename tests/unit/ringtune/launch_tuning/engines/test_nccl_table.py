@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines.nccl_table import (
+from ringtune.tuning.command.engines.nccl_table import (
     ALGORITHMS,
     COLLECTIVES,
     MAX_CHANNELS,

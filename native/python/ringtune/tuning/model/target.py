@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 
 from ringtune.tuner import Config, SearchSpace, VoidReason, Window, WindowSpec
-from ringtune.tuning.target import BaseTarget
-from ringtune.tuning.windows import WindowBuilder
+from ringtune.tuning.job.target import BaseTarget
+from ringtune.tuning.job.windows import WindowBuilder
 
 from .exchange import Exchange
 from .live_model import Words

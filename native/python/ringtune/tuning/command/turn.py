@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ringtune.system.console import write_line
-from ringtune.tuning.host_lock import host_lock
+from ringtune.tuning.job.host_lock import host_lock
 
 from .report import PREFIX
 from .stop_request import StopRequest

@@ -8,7 +8,7 @@ from ringtune import _engine
 from ringtune.errors import EngineError, RingtuneError
 from ringtune.identity.fingerprints import TARGET_NAME
 from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec, readable_value
-from ringtune.tuning.target import BaseTarget
+from ringtune.tuning.job.target import BaseTarget
 from ringtune.world.engine_config import engine_config
 
 POLL_S = 0.1  # longest delay until the end of the job is noticed, seconds; a window is handed over at once

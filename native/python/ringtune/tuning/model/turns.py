@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringtune.tuning.hosts_turn import BUSY, IDLE, WANTED, LockAnswers
+from ringtune.tuning.job.hosts_turn import BUSY, IDLE, WANTED, LockAnswers
 
 NO_ANSWER = 255  # above every beacon: a rank that answers for no host
 TURN_WORDS = 3
@@ -45,7 +45,7 @@ class TurnWords:
 
 
 class RoundBeacons:
-    """One rank's beacons between two rounds; see `ringtune.tuning.hosts_turn.Beacons`. Safe to use from any thread."""
+    """One rank's beacons between two rounds; see `ringtune.tuning.job.hosts_turn.Beacons`. Safe to use from any thread."""
 
     def __init__(self, rank: int) -> None:
         """Begin with nothing shown."""

@@ -12,7 +12,7 @@ import torch
 
 from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts, study_key
 from ringtune.identity.gpu_facts import find_gpus
-from ringtune.tuning.question import JobIdentity
+from ringtune.tuning.job.question import JobIdentity
 from ringtune.version import __version__
 
 from .live_model import LiveModel

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ringtune.tuner import TargetClosed
-from ringtune.tuning.tuning_end import TuningEnd
-from ringtune.tuning.windows import StepEnd
+from ringtune.tuning.job.tuning_end import TuningEnd
+from ringtune.tuning.job.windows import StepEnd
 
 from .live_model import NO_LIMIT, Words
 

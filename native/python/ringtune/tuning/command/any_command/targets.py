@@ -11,9 +11,9 @@ from importlib import resources
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines import Engine, WinnerFile
-from ringtune.launch_tuning.engines.engine import commented, shell_file
 from ringtune.tuner import Config
+from ringtune.tuning.command.engines import Engine, WinnerFile
+from ringtune.tuning.command.engines.engine import commented, shell_file
 
 from .bound_knobs import BoundFile, BoundKnob, bind, effective, unmet_conditions
 from .command_line import Rewrite, file_slot, has_flag, switch_index

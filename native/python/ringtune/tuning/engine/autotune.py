@@ -12,22 +12,22 @@ from pathlib import Path
 
 from ringtune.errors import ConfigError
 from ringtune.metrics.tuner_facts import TunerFacts
-from ringtune.service_link import NoService, ServiceLink, service_link
 from ringtune.settings.settings import Settings
 from ringtune.system.cache_files import START_LIMIT_S, within
 from ringtune.system.console import Console
 from ringtune.tuner import DEFAULT_DESIGNER, TuningLog, load_designer, open_log
 from ringtune.tuner.logs.file import advice_on
 from ringtune.tuner.policy.turn import Turn
-from ringtune.tuning.callbacks import CallbackObserver, Moment, RegisteredCallbacks
-from ringtune.tuning.display import TuningDisplay
-from ringtune.tuning.host_lock import HostLock, NoLock, host_lock
-from ringtune.tuning.hosts_turn import HostsTurn, LockAnswers
-from ringtune.tuning.memory import Memory
-from ringtune.tuning.observers import TimelineObserver
-from ringtune.tuning.own_line import write_own_line
-from ringtune.tuning.thread import Surroundings, TuningThread
-from ringtune.tuning.tuning_end import TuningEnd
+from ringtune.tuning.job.callbacks import CallbackObserver, Moment, RegisteredCallbacks
+from ringtune.tuning.job.display import TuningDisplay
+from ringtune.tuning.job.host_lock import HostLock, NoLock, host_lock
+from ringtune.tuning.job.hosts_turn import HostsTurn, LockAnswers
+from ringtune.tuning.job.memory import Memory
+from ringtune.tuning.job.observers import TimelineObserver
+from ringtune.tuning.job.own_line import write_own_line
+from ringtune.tuning.job.thread import Surroundings, TuningThread
+from ringtune.tuning.job.tuning_end import TuningEnd
+from ringtune.tuning.service_link import NoService, ServiceLink, service_link
 from ringtune.world.world import World
 
 from .job import EngineJob

@@ -12,11 +12,11 @@ from typing import Any
 from ringtune.advice.answers import is_default, is_pasted
 from ringtune.client.errors import ServiceReplyError
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines import engine_names, find_engine
 from ringtune.rest_models import Recommendation
 from ringtune.settings.variables import knob_variable
 from ringtune.system.printable import printable
 from ringtune.tuner import Config, SearchSpace, SpaceError, engine_parameters
+from ringtune.tuning.command.engines import engine_names, find_engine
 
 ENGINE_TARGET = "ringtune"
 DEFAULT_ADVICE = "Nothing is to be set: the default is in force without it."

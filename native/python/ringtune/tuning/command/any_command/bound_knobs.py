@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines import DEFAULT, Knob
 from ringtune.tuner import BooleanParameter, CategoryParameter, NumberParameter, Value
+from ringtune.tuning.command.engines import DEFAULT, Knob
 
 from .command_line import Slot, check_appending, flag_slot, switch_index
 from .config_files import ConfigFile, key_text

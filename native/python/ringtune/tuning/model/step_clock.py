@@ -6,8 +6,8 @@ from typing import Protocol
 
 import torch
 
-from ringtune.device_clock import DeviceClock, cuda_clock
-from ringtune.tuning.windows import StepEnd
+from ringtune.tuning.device_clock import DeviceClock, cuda_clock
+from ringtune.tuning.job.windows import StepEnd
 
 
 class StepClock(Protocol):

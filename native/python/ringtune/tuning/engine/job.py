@@ -9,12 +9,12 @@ from dataclasses import replace
 from ringtune import _engine
 from ringtune.errors import RingtuneError
 from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, study_key
-from ringtune.service_link import ServiceJob, ServiceLink
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
-from ringtune.tuning.memory import Memory
-from ringtune.tuning.question import JobIdentity, question_of, run_settings
-from ringtune.tuning.tuning_end import TuningEnd
-from ringtune.tuning.waiting import Standby
+from ringtune.tuning.job.memory import Memory
+from ringtune.tuning.job.question import JobIdentity, question_of, run_settings
+from ringtune.tuning.job.tuning_end import TuningEnd
+from ringtune.tuning.job.waiting import Standby
+from ringtune.tuning.service_link import ServiceJob, ServiceLink
 from ringtune.version import __version__
 from ringtune.world.world import World
 
@@ -70,7 +70,7 @@ def _rounds(counters: Mapping[str, int]) -> int:
 
 
 class EngineJob:
-    """See `ringtune.tuning.thread.TuningJob`."""
+    """See `ringtune.tuning.job.thread.TuningJob`."""
 
     def __init__(self, world: World, memory: Memory, link: ServiceLink, closing: TuningEnd) -> None:
         """Stand before a world.

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.atomic_file import replace_file
+from ringtune.tuning.command.atomic_file import replace_file
 
 TABLE_VARIABLE = "RINGTUNE_NCCL_TABLE"
 """Names the table's file to the plugin, in every rank's environment."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from ringtune.settings.settings import Settings
 from ringtune.tuner import Config, Question, Result, SearchSpace, Trial
 from ringtune.tuner.designers import Designer
-from ringtune.tuning.failing_configs import FittingDesigner
-from ringtune.tuning.memory import Memory
-from ringtune.tuning.question import JobIdentity, question_of, run_settings
-from ringtune.tuning.waiting import Standby
-from ringtune.tuning.windows import WindowBuilder
+from ringtune.tuning.job.failing_configs import FittingDesigner
+from ringtune.tuning.job.memory import Memory
+from ringtune.tuning.job.question import JobIdentity, question_of, run_settings
+from ringtune.tuning.job.waiting import Standby
+from ringtune.tuning.job.windows import WindowBuilder
 
 from .exchange import Exchange
 from .live_model import Words
@@ -63,7 +63,7 @@ class LivePlan:
 
 
 class LiveJob:
-    """See `ringtune.tuning.thread.TuningJob`.
+    """See `ringtune.tuning.job.thread.TuningJob`.
 
     The last wish is the last decision, or without one the settings that training began with.
     """

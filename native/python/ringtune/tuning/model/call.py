@@ -21,11 +21,11 @@ from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.console import Console
 from ringtune.tuner import DEFAULT_DESIGNER, Config, Result, TuningLog, load_designer, open_log
 from ringtune.tuner.policy.turn import Turn
-from ringtune.tuning.display import TuningDisplay
-from ringtune.tuning.host_lock import HostLock, host_lock
-from ringtune.tuning.hosts_turn import HostsTurn, LockAnswers
-from ringtune.tuning.memory import Memory
-from ringtune.tuning.thread import Surroundings, TuningThread
+from ringtune.tuning.job.display import TuningDisplay
+from ringtune.tuning.job.host_lock import HostLock, host_lock
+from ringtune.tuning.job.hosts_turn import HostsTurn, LockAnswers
+from ringtune.tuning.job.memory import Memory
+from ringtune.tuning.job.thread import Surroundings, TuningThread
 
 from .control import ControlGroup, ControlLost
 from .exchange import Exchange

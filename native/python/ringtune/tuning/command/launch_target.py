@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec
-from ringtune.tuning.target import BaseTarget
+from ringtune.tuning.job.target import BaseTarget
 
 from .atomic_file import replace_file
 from .engines import Engine

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ringtune.rest_models import Evidence
 from ringtune.service.domain.jobs import State
 from ringtune.service.domain.overview import BestConfig, ListedStudy, MeanGain, ReporterStand, StandName
+from ringtune.shared_service.rest_models import Evidence
 from ringtune.system.counts import counted
 from ringtune.tuner.review import words
 from ringtune.tuner.review.surrogate import SpeedUpInterval

@@ -8,8 +8,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.rest_models.fields import WireModel
 from ringtune.service.errors import ShuttingDown
+from ringtune.shared_service.rest_models.fields import WireModel
 
 from .authorization import MAY_READ
 from .dependencies import StateDep

@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode
 
-from ringtune.rest_models import Problem, TuningLog
+from ringtune.shared_service.rest_models import Problem, TuningLog
 
 from .access import OPEN_PATHS
 from .problems import MEDIA_TYPE

@@ -15,12 +15,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from ringtune.rest_models import Imported
 from ringtune.service.errors import InvalidRequest, ResultConflict, ServiceError
 from ringtune.service.store import Database, audit, job_facts, jobs, reports, studies, tokens
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import NewReport, RunRow
 from ringtune.service.store.tables import reports as reports_table
+from ringtune.shared_service.rest_models import Imported
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
 from ringtune.tuner.logs.records import OLD_CI_LEVEL, RunRecord, record_from_json
 

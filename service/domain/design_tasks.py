@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ringtune.advice.neighbours import is_of_engine
 from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, leases, reports, studies, summaries
 from ringtune.service.store.rows import NewQueuedSuggestion, ReportRow
 from ringtune.service.store.summary_rows import JobSummary
+from ringtune.shared_service.advice.neighbours import is_of_engine
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.space.parameters import default_config
 

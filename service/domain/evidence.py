@@ -9,7 +9,7 @@ Two kinds of evidence, never mixed:
   job: a machine that drifts slows both. Between the two the drift may have come at any time, so that a window counts as
   faster only beside the faster of them, and as slower only beside the slower.
 
-Each reporter has one vote on a config; `ringtune.advice` counts the votes.
+Each reporter has one vote on a config; `ringtune.shared_service.advice` counts the votes.
 
 Jobs that are judged together have the same baseline config: speed-ups over different ones are not comparable.
 """
@@ -18,9 +18,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ringtune.advice.votes import CI_LEVEL, Estimate, Stand, StandName, pooled, tested
 from ringtune.service.store.rows import NewReport
 from ringtune.service.store.summary_rows import JobSummary
+from ringtune.shared_service.advice.votes import CI_LEVEL, Estimate, Stand, StandName, pooled, tested
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 from ringtune.tuner.statistics.student_t import normal_quantile
 

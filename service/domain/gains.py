@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from ringtune.advice.votes import CI_LEVEL, tested
 from ringtune.service.store import verdict_gains
 from ringtune.service.store.key_verdicts import ADOPTED
 from ringtune.service.store.verdict_gains import GainRow
+from ringtune.shared_service.advice.votes import CI_LEVEL, tested
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 from ringtune.tuner.statistics.paired_test import Interval
 from ringtune.tuner.statistics.student_t import normal_quantile

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice on a study by the rule of `ringtune.advice`, from the tables: one answer for the API and for every page."""
+"""Advice on a study by the rule of `ringtune.shared_service.advice`, from the tables: one answer for the API and for every page."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from ringtune.advice.rule import Decision, KeyAdvice, KeyVerdicts, advice_on
-from ringtune.advice.votes import pooled
 from ringtune.service.store import key_verdicts
 from ringtune.service.store.summary_rows import AgedConfig
+from ringtune.shared_service.advice.rule import Decision, KeyAdvice, KeyVerdicts, advice_on
+from ringtune.shared_service.advice.votes import pooled
 
 from .evidence import E9, E12
 from .reporters import is_trusted_job, reporter_of

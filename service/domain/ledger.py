@@ -5,10 +5,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ringtune.rest_models import StoredResult, StoredRun
-from ringtune.rest_models.fields import MAX_TEXT
 from ringtune.service.errors import Conflict, QuotaExceeded, ServiceError
 from ringtune.service.store import Database
+from ringtune.shared_service.rest_models import StoredResult, StoredRun
+from ringtune.shared_service.rest_models.fields import MAX_TEXT
 from ringtune.tuner.logs.reader import RunLog
 
 from .policy import ServiceLimits

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, replace
 
 from sqlalchemy import Connection
 
-from ringtune.advice.rule import KeyAdvice
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database, job_records, job_states, reports, studies
 from ringtune.service.store import overview as table
@@ -19,6 +18,7 @@ from ringtune.service.store.overview import FINDINGS, ORDERS, Wanted
 from ringtune.service.store.rows import AgedReport, AgedRun, ListedStudyRow, Status
 from ringtune.service.store.summary_rows import StandName
 from ringtune.service.store.whole_tables import windows_of_jobs
+from ringtune.shared_service.advice.rule import KeyAdvice
 from ringtune.tuner import Config
 
 from .canonical import digest

@@ -12,15 +12,15 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
 
-from ringtune.advice.answers import OwnKey, nearest_answer, own_answer
-from ringtune.advice.neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine
-from ringtune.advice.rule import NOT_FASTER, KeyAdvice
-from ringtune.rest_models import Candidate, Recommendation
 from ringtune.service.errors import InvalidRequest
 from ringtune.service.store import Database, key_verdicts, studies, summaries
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import NeighbourRow, StudyHead
 from ringtune.service.store.summary_rows import AgedConfig, ConfigSummary, JobSummary
+from ringtune.shared_service.advice.answers import OwnKey, nearest_answer, own_answer
+from ringtune.shared_service.advice.neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine
+from ringtune.shared_service.advice.rule import NOT_FASTER, KeyAdvice
+from ringtune.shared_service.rest_models import Candidate, Recommendation
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.space.parameters import default_config
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from ringtune.rest_models import StoredResult
 from ringtune.service.errors import JobConflict, QuotaExceeded, ResultConflict, StudyNotFound, TrialConflict
 from ringtune.service.store import jobs, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.keys import Key
 from ringtune.service.store.rows import NewReport, Status, StoredReport, TrialRow
 from ringtune.service.store.summary_rows import JobSummary
+from ringtune.shared_service.rest_models import StoredResult
 from ringtune.tuner import Phase
 
 from .budgets import Budgets, row_cost

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ringtune.rest_models import StoredResult, StoredRun
-from ringtune.rest_models.fields import MAX_TEXT
 from ringtune.service.errors import InvalidRequest, RunConflict
 from ringtune.service.store import Database, reports, summaries
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import RunRow
+from ringtune.shared_service.rest_models import StoredResult, StoredRun
+from ringtune.shared_service.rest_models.fields import MAX_TEXT
 from ringtune.system.counts import counted
 from ringtune.tuner import Config, Phase
 from ringtune.tuner.logs.reader import RunLog, sample_from_record

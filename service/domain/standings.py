@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ringtune.advice.contest import Contender, places
-from ringtune.advice.votes import Stand, votes_of
 from ringtune.service.store.keys import Key
 from ringtune.service.store.summary_rows import ComparedJob, ConfigSummary, RankChange, ReporterRow, SpeakingReporter
+from ringtune.shared_service.advice.contest import Contender, places
+from ringtune.shared_service.advice.votes import Stand, votes_of
 from ringtune.tuner import default_config
 
 from .canonical import canonical

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from ringtune import rest_models
 from ringtune.service.store.rows import Status
+from ringtune.shared_service import rest_models
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 
 Json: TypeAlias = Mapping[str, Any]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from ringtune.advice.rule import KeyAdvice, evidence_of, reason_of
-from ringtune.rest_models import Evidence
 from ringtune.service.store import overview as table
 from ringtune.service.store.summary_rows import UNCLEAR, AgedConfig, NamedReporter, StandName
+from ringtune.shared_service.advice.rule import KeyAdvice, evidence_of, reason_of
+from ringtune.shared_service.rest_models import Evidence
 from ringtune.tuner import Config
 
 from .jobs import StudyJob, jobs_of

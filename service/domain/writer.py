@@ -18,10 +18,10 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
-from ringtune.rest_models import StoredResult
 from ringtune.service.errors import InvalidRequest, Overloaded, ServiceError, ShuttingDown, StoreUnavailable
 from ringtune.service.store import Database
 from ringtune.service.store.reports import LOCK
+from ringtune.shared_service.rest_models import StoredResult
 
 from .submission import Submission
 

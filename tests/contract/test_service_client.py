@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ringtune import client, rest_models
+from ringtune import client
 from ringtune.client.replies import read_reply
 from ringtune.service.api.v1.results import to_result
 from ringtune.service.domain.run_logs import Reporting, _results, collect_runs
+from ringtune.shared_service import rest_models
 from ringtune.tuner import default_config, search_space
 from ringtune.tuner.logs.records import Record, record_to_json
 from ringtune.tuning.service_link.results import Results, job_uuid, study_of

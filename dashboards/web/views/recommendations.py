@@ -7,15 +7,15 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.advice.answers import is_pasted
 from ringtune.dashboards.web.config_snippets import ConfigUse, snippets_of
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
-from ringtune.rest_models import Recommendation
 from ringtune.service.api.dependencies import ServiceDep
 from ringtune.service.domain.overview import Counted, Overview
 from ringtune.service.domain.values import RecommendationQuery
 from ringtune.service.errors import InvalidRequest
+from ringtune.shared_service.advice.answers import is_pasted
+from ringtune.shared_service.rest_models import Recommendation
 from ringtune.tuner import Config
 from ringtune.tuner.review.summary import RINGTUNE
 from ringtune.tuner.space.readable import readable_value

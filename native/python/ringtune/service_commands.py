@@ -246,9 +246,8 @@ def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
 
 def _print(offer: "Recommendation", output: str) -> None:
     from ringtune._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.shared_service.advice.wording import evidence_text  # noqa: PLC0415
     from ringtune.tuning.service_link import ready_settings as ready  # noqa: PLC0415
-
-    from .advice.wording import evidence_text  # noqa: PLC0415
 
     config = ready.checked_config(offer, allreduce_algorithms())
     pasted, notes = ready.pasted_config(offer, config), [evidence_text(offer), offer.reason or ""]

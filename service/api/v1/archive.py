@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ringtune import rest_models
 from ringtune.service.api.admission import Admission
 from ringtune.service.api.authorization import MAY_ADMINISTER
 from ringtune.service.api.dependencies import ServiceDep, StateDep
@@ -22,6 +21,7 @@ from ringtune.service.api.problems import send_problem
 from ringtune.service.api.refusals import UnreadableBodyError, UnsupportedMediaTypeError
 from ringtune.service.api.strict_json import values_max
 from ringtune.service.errors import BodyTooLarge
+from ringtune.shared_service import rest_models
 
 MEDIA_TYPE = "application/x-ndjson"
 LINES = {MEDIA_TYPE: {"schema": {"type": "string"}}}

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ringtune import rest_models
-from ringtune.rest_models.fields import MAX_PAGE, UUID_PATTERN, QueryParams
 from ringtune.service.api.authorization import MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.jobs import JobReport, StudyJob
 from ringtune.service.domain.machines import MachineKind
+from ringtune.shared_service import rest_models
+from ringtune.shared_service.rest_models.fields import MAX_PAGE, UUID_PATTERN, QueryParams
 
 from .studies import NO_STUDY, StudyId
 

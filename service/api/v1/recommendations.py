@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.rest_models import Recommendation, RecommendationParams
 from ringtune.service.api.authorization import ADMIN, MAY_READ, authorize, declared_scopes
 from ringtune.service.api.dependencies import AppState, StateDep
 from ringtune.service.domain.values import RecommendationQuery
+from ringtune.shared_service.rest_models import Recommendation, RecommendationParams
 
 
 class _DirectRoute(APIRoute):

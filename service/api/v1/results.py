@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ringtune import rest_models
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, MetricsDep, ServiceDep
 from ringtune.service.api.metrics import Metrics
 from ringtune.service.domain.values import PairedTestResult, ReportedResult
+from ringtune.shared_service import rest_models
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 
 from .studies import NO_STUDY, StudyId

@@ -10,14 +10,14 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 
-from ringtune import rest_models
-from ringtune.rest_models.fields import MAX_RECORDS
-from ringtune.rest_models.runs import LogRecord
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JSON_TYPE, StateDep, require_json
 from ringtune.service.api.strict_json import JsonStream
 from ringtune.service.domain.run_logs import collect_runs
 from ringtune.service.domain.service import Service
+from ringtune.shared_service import rest_models
+from ringtune.shared_service.rest_models.fields import MAX_RECORDS
+from ringtune.shared_service.rest_models.runs import LogRecord
 
 router = APIRouter(tags=["runs"])
 LOG = {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/TuningLog"}}}

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ringtune import rest_models
-from ringtune.rest_models.fields import MAX_PAGE, Fingerprint, Name, QueryParams, TargetName
 from ringtune.service.api.authorization import MAY_ADMINISTER, MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import AppState, JsonRoute, Responses, ServiceDep, StateDep
 from ringtune.service.domain.values import ComparisonKey, StudyFilter, StudyRecord
+from ringtune.shared_service import rest_models
+from ringtune.shared_service.rest_models.fields import MAX_PAGE, Fingerprint, Name, QueryParams, TargetName
 
 router = APIRouter(tags=["studies"], route_class=JsonRoute)
 StudyId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="Id of the study.")]

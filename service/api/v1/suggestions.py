@@ -5,12 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from ringtune import rest_models
-from ringtune.rest_models.fields import LARGEST_INTEGER, UUID_PATTERN
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, MetricsDep, Responses, ServiceDep
 from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.domain.values import LeasedSuggestion
+from ringtune.shared_service import rest_models
+from ringtune.shared_service.rest_models.fields import LARGEST_INTEGER, UUID_PATTERN
 
 from .studies import NO_STUDY, StudyId
 

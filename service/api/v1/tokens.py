@@ -5,10 +5,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from ringtune import rest_models
 from ringtune.service.api.authorization import MAY_ADMINISTER
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import TokenGrant
+from ringtune.shared_service import rest_models
 
 router = APIRouter(tags=["tokens"], route_class=JsonRoute)
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$", description="Id in the list of tokens.")]

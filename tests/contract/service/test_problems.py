@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from starlette.testclient import TestClient
 
-from ringtune.rest_models import Problem
 from ringtune.service.api.authorization import MAY_READ
+from ringtune.shared_service.rest_models import Problem
 from tests.contract.service.applications import ADMIN_SECRET, application, bearer
 from tests.contract.service.requests import STUDY_BODY, UUIDS
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.rest_models import Imported
 from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.tokens import Tokens
@@ -17,6 +16,7 @@ from ringtune.service.domain.values import PairedTestResult, StudyFilter
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace, ResultConflict, StudyNotFound, TokenNotFound
 from ringtune.service.store import Database, audit, reports, studies, summaries
 from ringtune.service.store.tables import tokens as tokens_table
+from ringtune.shared_service.rest_models import Imported
 from ringtune.tuner import StepTimes, VoidReason
 from ringtune.tuner.logs.records import record_to_json
 from tests.integration.service_link.jobs import run_record

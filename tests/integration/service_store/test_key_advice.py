@@ -3,9 +3,9 @@
 
 from dataclasses import replace
 
-from ringtune.rest_models import Recommendation
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobReport
+from ringtune.shared_service.rest_models import Recommendation
 from ringtune.tuner import Config
 from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, look, measure, study_of
 

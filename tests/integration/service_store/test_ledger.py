@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sqlalchemy import update
 
-from ringtune.rest_models import StoredResult
 from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.summary_updates import rebuild_all
 from ringtune.service.domain.values import PairedTestResult
@@ -21,6 +20,7 @@ from ringtune.service.errors import (
 )
 from ringtune.service.store import Database, reports, summaries
 from ringtune.service.store.tables import trials
+from ringtune.shared_service.rest_models import StoredResult
 from ringtune.tuner import Phase, VoidReason, search_space
 from tests.unit.service.domain.reported import BETTER, DEFAULT, new_id, result, study_of, tell
 

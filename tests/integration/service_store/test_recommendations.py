@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from ringtune.rest_models import Recommendation
 from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.recommendations import Recommendations
 from ringtune.service.domain.values import PairedTestResult, RecommendationQuery
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace
 from ringtune.service.store import Database
 from ringtune.service.store import database as store
+from ringtune.shared_service.rest_models import Recommendation
 from ringtune.tuner import Config, Phase, search_space
 from tests.unit.service.domain.reported import (
     BETTER,

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.rest_models import Recommendation
 from ringtune.service.domain import Service, verdicts
 from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.errors import JobConflict, TokenNotFound
 from ringtune.service.store import Database, reports
+from ringtune.shared_service.rest_models import Recommendation
 from ringtune.tuner import Config, Phase, StepTimes
 from tests.integration.service_store.run_logs import log_of
 from tests.unit.service.domain.reported import (

@@ -6,10 +6,10 @@ from typing import Annotated, Any, get_args, get_origin
 
 import pytest
 
-from ringtune import rest_models
 from ringtune.client import ServiceReplyError
 from ringtune.client.replies import read_reply
-from ringtune.rest_models.fields import SHOWN, Config, Count, Number, Reply, one_of
+from ringtune.shared_service import rest_models
+from ringtune.shared_service.rest_models.fields import SHOWN, Config, Count, Number, Reply, one_of
 
 
 class Inner(Reply):

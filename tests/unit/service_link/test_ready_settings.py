@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ringtune.advice.wording import evidence_text
 from ringtune.client import Evidence, Recommendation, ServiceReplyError
 from ringtune.errors import ConfigError
-from ringtune.rest_models import StudyKey
 from ringtune.settings.settings import Settings
+from ringtune.shared_service.advice.wording import evidence_text
+from ringtune.shared_service.rest_models import StudyKey
 from ringtune.system.printable import printable
 from ringtune.tuner import Config, default_config
 from ringtune.tuning.service_link.ready_settings import (

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of the shared service, thin over httpx: every call typed, bounded in time and size, its failures typed.
 
-It knows the REST interface (`ringtune.rest_models`) and nothing of the service behind it.
+It knows the REST interface (`ringtune.shared_service.rest_models`) and nothing of the service behind it.
 """
 
-from ringtune.rest_models import (
+from ringtune.shared_service.rest_models import (
     Candidate,
     CreatedToken,
     DeletedResults,

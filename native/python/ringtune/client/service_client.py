@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from ringtune.rest_models import (
+from ringtune.shared_service.rest_models import (
     CreatedToken,
     DeletedResults,
     Imported,
@@ -25,7 +25,7 @@ from ringtune.rest_models import (
     Token,
     TokenPage,
 )
-from ringtune.rest_models.fields import Reply
+from ringtune.shared_service.rest_models.fields import Reply
 
 from .errors import ServiceReplyError, ServiceUnavailableError
 from .replies import read_reply

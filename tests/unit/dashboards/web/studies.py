@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A listed study with a confirmed best config."""
 
-from ringtune.advice.rule import KeyAdvice, KeyVerdicts
-from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import BestConfig, ListedStudy
 from ringtune.service.domain.values import ComparisonKey
+from ringtune.shared_service.advice.rule import KeyAdvice, KeyVerdicts
+from ringtune.shared_service.rest_models import Evidence
 from ringtune.tuner import default_config
 
 EVIDENCE = Evidence(trials=9, jobs=2, speedup=0.125, ci_low=0.05, ci_high=0.2, age_s=3.0)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ringtune.dashboards.web import wording
-from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import ListedStudy, MeanGain, ReporterStand
+from ringtune.shared_service.rest_models import Evidence
 from ringtune.system.counts import counted
 from tests.unit.dashboards.web.studies import BEST, KEPT, OPEN, STUDY
 

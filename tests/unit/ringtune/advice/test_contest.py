@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.advice.contest import Contender, Place, places
+from ringtune.shared_service.advice.contest import Contender, Place, places
 
 LOW = 0.05
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.advice.neighbours import TensorSet, adapted, corrected_gains, distance
+from ringtune.shared_service.advice.neighbours import TensorSet, adapted, corrected_gains, distance
 from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY
 
 OTHER_MODEL, OTHER_HARDWARE = "c" * 64, "d" * 64

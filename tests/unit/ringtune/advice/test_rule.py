@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ringtune.advice.rule import Decision, KeyVerdicts, advice_on
+from ringtune.shared_service.advice.rule import Decision, KeyVerdicts, advice_on
 
 
 @dataclass(frozen=True)

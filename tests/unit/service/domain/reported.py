@@ -6,7 +6,6 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ringtune.rest_models import StoredResult
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.machines import MachineKind
@@ -17,6 +16,7 @@ from ringtune.service.domain.values import (
     ReportedResult,
     StudyRecord,
 )
+from ringtune.shared_service.rest_models import StoredResult
 from ringtune.tuner import Config, Phase, StepTimes, default_config, search_space
 
 HARDWARE, MODEL = "a" * 64, "b" * 64

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.advice.contest import MIN_REPORTERS
-from ringtune.advice.votes import Estimate, Stand, StandName, votes_of
 from ringtune.service.domain.evidence import E9, E12, stand_of, tally
 from ringtune.service.store.summary_rows import JobSummary
+from ringtune.shared_service.advice.contest import MIN_REPORTERS
+from ringtune.shared_service.advice.votes import Estimate, Stand, StandName, votes_of
 from tests.unit.service.domain.rows import report_row
 
 LIMIT = 4.0

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, func, insert, select
 
-from ringtune.rest_models import StoredResult
 from ringtune.service.domain import writer as writer_module
 from ringtune.service.domain.submission import Submission
 from ringtune.service.domain.writer import GroupWriter, Outcome, Store
 from ringtune.service.errors import Overloaded, ServiceError, ShuttingDown, StoreUnavailable
 from ringtune.service.store import Database, migrate
 from ringtune.service.store.tables import audit
+from ringtune.shared_service.rest_models import StoredResult
 from tests.unit.service.domain.rows import report_row
 
 LIMIT_S = 20.0

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from ringtune.client.errors import ServiceRefusedError
-from ringtune.rest_models import StoredBatch, StoredResult, Study
+from ringtune.shared_service.rest_models import StoredBatch, StoredResult, Study
 
 from .spool import Pending
 

@@ -4,10 +4,10 @@
 from contextlib import closing
 from pathlib import Path
 
-from ringtune.advice.answers import is_default
-from ringtune.advice.wording import evidence_text
 from ringtune.client import ExchangeLimits, Recommendation, ServiceClient, page_url
 from ringtune.errors import StoreError
+from ringtune.shared_service.advice.answers import is_default
+from ringtune.shared_service.advice.wording import evidence_text
 from ringtune.system.counts import counted
 from ringtune.tuner import Designer, SpaceError, TuningLog
 from ringtune.tuner.logs.records import RunRecord

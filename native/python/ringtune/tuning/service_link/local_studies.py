@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ringtune.advice.answers import OwnKey, nearest_answer, own_answer
-from ringtune.advice.neighbours import ENGINE_TARGET, adapted, distance
-from ringtune.advice.rule import NOT_FASTER
-from ringtune.rest_models import Candidate, Recommendation, StudyKey
-from ringtune.rest_models.fields import MAX_NAME
+from ringtune.shared_service.advice.answers import OwnKey, nearest_answer, own_answer
+from ringtune.shared_service.advice.neighbours import ENGINE_TARGET, adapted, distance
+from ringtune.shared_service.advice.rule import NOT_FASTER
+from ringtune.shared_service.rest_models import Candidate, Recommendation, StudyKey
+from ringtune.shared_service.rest_models.fields import MAX_NAME
 from ringtune.tuner import Config, default_config
 from ringtune.tuner.logs.reader import RunLog
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ringtune.advice.contest import Contender, Place, places
-from ringtune.advice.neighbours import ENGINE_TARGET
-from ringtune.advice.rule import Decision, KeyAdvice, KeyVerdicts, advice_on
-from ringtune.advice.votes import Stand, StandName, pooled, tested, votes_of
 from ringtune.client.errors import ServiceReplyError
 from ringtune.client.replies import read_reply
-from ringtune.rest_models import StudyKey
+from ringtune.shared_service.advice.contest import Contender, Place, places
+from ringtune.shared_service.advice.neighbours import ENGINE_TARGET
+from ringtune.shared_service.advice.rule import Decision, KeyAdvice, KeyVerdicts, advice_on
+from ringtune.shared_service.advice.votes import Stand, StandName, pooled, tested, votes_of
+from ringtune.shared_service.rest_models import StudyKey
 from ringtune.tuner import Phase, default_config
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import Record, ResultRecord, RunRecord

@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ringtune.advice.answers import is_default, is_pasted
 from ringtune.client.errors import ServiceReplyError
 from ringtune.errors import ConfigError
-from ringtune.rest_models import Recommendation
 from ringtune.settings.variables import knob_variable
+from ringtune.shared_service.advice.answers import is_default, is_pasted
+from ringtune.shared_service.rest_models import Recommendation
 from ringtune.system.printable import printable
 from ringtune.tuner import Config, SearchSpace, SpaceError, engine_parameters
 from ringtune.tuning.command.engines import engine_names, find_engine

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.rest_models import Evidence, Recommendation, StudyKey
+from ringtune.shared_service.rest_models import Evidence, Recommendation, StudyKey
 from ringtune.system.counts import counted
 from ringtune.tuner import Config
 

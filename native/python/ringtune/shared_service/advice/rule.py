@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-from ringtune.rest_models import Evidence
+from ringtune.shared_service.rest_models import Evidence
 from ringtune.system.counts import counted
 
 from .contest import MIN_REPORTERS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence behind an answer in one line, for the command and for a job's log."""
 
-from ringtune.rest_models import Evidence, Recommendation
+from ringtune.shared_service.rest_models import Evidence, Recommendation
 from ringtune.system.counts import age_in_days, counted
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL

@@ -16,7 +16,7 @@ from rich.table import Table
 
 import ringtune.torch as hvd
 from ringtune._engine import allreduce_algorithms
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.tuner import default_config
 from ringtune.world.engine_config import engine_config
 

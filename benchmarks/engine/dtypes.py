@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ringtune._engine import LapTimes
-from ringtune.basics import init, shutdown
 from ringtune.bench.collective_rank import CollectiveCaller
 from ringtune.bench.timing import aligned_zeros
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import DTYPES, Operand, Reduction, Sum, start_allreduce, world_of
+from ringtune.session.basics import init, shutdown
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import DTYPES, Operand, Reduction, Sum, start_allreduce, world_of
 
 FLOAT32 = "float32"
 ELEMENT_BYTES: Mapping[str, int] = {FLOAT32: 4, "float16": 2, "bfloat16": 2}

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ringtune.torch as hvd
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.tuner import default_config
 from ringtune.world.engine_config import engine_config
 

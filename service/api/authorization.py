@@ -23,7 +23,7 @@ SCOPES_KEY = "ringtune.scopes"
 """Key in a request's scope for the scopes that its caller has."""
 OPEN_KEY = "ringtune.is_open"
 """Key in a request's scope that is true on paths which need no token."""
-SESSION_KEY = "ringtune.session"
+SESSION_KEY = "ringtune.session.session"
 """Key in a request's scope for the browser session that it came with. Pages set it before `Access`; it opens pages
 alone."""
 READ, REPORT, ADMIN = "read", "report", "admin"

@@ -49,7 +49,7 @@ def test_the_package_keeps_the_contracts() -> None:
     [
         ("tuner/gp", "torch", "the tuner reaches"),
         ("tuner", "ringtune.client", "the tuner reaches"),
-        ("service/domain", "ringtune.session", "the service and its pages"),
+        ("service/domain", "ringtune.session.session", "the service and its pages"),
         ("dashboards", "torch.nn", "the service and its pages"),
         ("service/store", "ringtune.service.api", "the service's layers"),
         ("tuning", "ringtune.ddp", "the shared tuning job"),

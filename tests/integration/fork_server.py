@@ -37,7 +37,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 # torch._dynamo is imported by the first torch optimizer of a process, the tuner's packages by rank 0 of a tuned job.
 PRELOADED = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.world.world import World
 
 FLOAT64 = 7

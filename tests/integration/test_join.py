@@ -190,8 +190,8 @@ def test_who_inherits_a_workers_variables_joins_nothing() -> None:
 def test_a_child_without_the_key_is_told_so() -> None:
     """The key is taken out of the environment at init, in a job whose workers have no names."""
     code = (
-        "import subprocess, sys; from ringtune.session import SESSION; SESSION.init()\n"
-        "subprocess.run([sys.executable, '-c', 'from ringtune.session import SESSION; SESSION.init()'])"
+        "import subprocess, sys; from ringtune.session.session import SESSION; SESSION.init()\n"
+        "subprocess.run([sys.executable, '-c', 'from ringtune.session.session import SESSION; SESSION.init()'])"
     )
     with served(FixedRoster(1)) as server:
         finished = run_job([sys.executable, "-c", code], joining(server.address))
@@ -203,7 +203,7 @@ def test_a_pool_of_processes_serves_one_job_after_another() -> None:
     """A process that has done a job's work joins the next job, of another server, as a newcomer."""
     code = (
         "import os, sys; from tests.integration.plain_rank import allreduce, join\n"
-        "from ringtune.session import SESSION\n"
+        "from ringtune.session.session import SESSION\n"
         "for address, key in zip(sys.argv[1:], ('ab', 'cd')):\n"
         "    os.environ.update(RINGTUNE_RENDEZVOUS=address, RINGTUNE_JOB_KEY=key * 32)\n"
         "    world = join(); allreduce(world, 'sum', [float(world.rank)])\n"

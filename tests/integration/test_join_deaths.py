@@ -244,7 +244,7 @@ def test_who_has_waited_for_the_whole_limit_waits_no_longer_for_the_others(grace
 )
 def test_a_death_without_a_word_is_a_loss(end: str, text: str) -> None:
     """os._exit(0) counts as a loss, whatever its code; so does an exit with another code than 0, which is told."""
-    code = f"import os, sys; from ringtune.session import SESSION; SESSION.init(); {end}"
+    code = f"import os, sys; from ringtune.session.session import SESSION; SESSION.init(); {end}"
     with served(FixedRoster(1)) as server:
         run_job([sys.executable, "-c", code], joining(server.address))
         wait_until(lambda: not server.workers())
@@ -257,7 +257,7 @@ def test_a_death_without_a_word_is_a_loss(end: str, text: str) -> None:
 def test_a_forked_child_does_not_hide_the_death_of_its_worker(tmp_path: Path) -> None:
     """The loss is seen while the child, such as a data loader's, lives on."""
     code = (
-        "import os, sys, time; from ringtune.session import SESSION; SESSION.init()\n"
+        "import os, sys, time; from ringtune.session.session import SESSION; SESSION.init()\n"
         "if os.fork(): os._exit(0)\n"
         "while not os.path.exists(sys.argv[1]): time.sleep(0.02)"
     )

@@ -15,7 +15,7 @@ from tests.integration.ports import free_port
 from tests.integration.rendezvous_servers import BareWorker, joining
 from tests.integration.worlds import KEY, run_all_forked
 
-LOSES = "import os; from ringtune.session import SESSION; SESSION.init(); os._exit(0)"
+LOSES = "import os; from ringtune.session.session import SESSION; SESSION.init(); os._exit(0)"
 
 
 @contextmanager

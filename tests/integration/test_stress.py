@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringtune.submissions import REDUCIBLE
+from ringtune.session.submissions import REDUCIBLE
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import DEADLINE_S, program
 from tests.integration.worlds import explicit, running

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import ringtune.arrays as hvd
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 
 @dataclass(frozen=True)

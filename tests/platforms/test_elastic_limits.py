@@ -60,7 +60,7 @@ def test_a_message_to_the_launcher_reaches_the_workers(tmp_path: Path) -> None:
     """SIGUSR1, by which schedulers tell that the time is nearly over, goes to the process that is the worker."""
     text = (
         "import pathlib, signal, sys, time\n"
-        "from ringtune.session import SESSION\n"
+        "from ringtune.session.session import SESSION\n"
         "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))\n"
         "SESSION.init()\n"
         f"pathlib.Path('{tmp_path}', f'ready.{{SESSION.require().rank}}').write_text('x\\n')\n"

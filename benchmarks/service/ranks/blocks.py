@@ -21,8 +21,8 @@ from typing import Any
 import ringtune.torch as hvd
 from benchmarks.service.engine_jobs.training import COMPUTING, ModelSteps
 from ringtune.bench.surface_rank import agree
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import world_of
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import world_of
 from ringtune.system.console import Console
 from ringtune.tuner import RunSettings, SearchSpace, default_config, engine_parameters, make_designer
 from ringtune.tuner.logs.records import RunRecord, SampleRecord

@@ -22,8 +22,8 @@ import ringtune.callbacks
 import ringtune.torch as hvd
 from benchmarks.service.engine_jobs.training import COMMUNICATING, ModelSteps
 from ringtune.bench.surface_rank import agree, measure_config
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import world_of
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import world_of
 from ringtune.tuner import Result
 
 LOOK_STEPS = 25

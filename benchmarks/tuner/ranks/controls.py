@@ -20,7 +20,7 @@ from torch import nn
 import ringtune.torch as hvd
 from digits import BATCH_SIZE, DEPTH, WIDTH, Digits, residual_mlp
 from ringtune._engine import allreduce_algorithms
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Config,

@@ -50,7 +50,7 @@ def mark_step() -> None:
         ConfigError: If no front end's `init()` was called.
         EngineError: If the world is lost.
     """
-    from .session import SESSION  # noqa: PLC0415  (loads the engine, which importing the package must not)
+    from ringtune.session.session import SESSION  # noqa: PLC0415  (loads the engine, which importing the package must not)
 
     SESSION.require().engine.mark_step()
 

@@ -3,9 +3,8 @@
 
 import importlib.util
 
+from ringtune.session.basics import ccl_built, ddl_built, gloo_built, mpi_built, nccl_built
 from ringtune.version import __version__
-
-from .basics import ccl_built, ddl_built, gloo_built, mpi_built, nccl_built
 
 FRAMEWORKS = {"TensorFlow": "tensorflow", "PyTorch": "torch", "MXNet": "mxnet"}
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.torch.buffers import ENGINE_DTYPES
 from tests.gpu.checks import Bench, checks_of, main
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins and adds up the ranks' numbers."""
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 world = join()

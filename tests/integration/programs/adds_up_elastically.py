@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from ringtune.errors import DismissedError, EngineError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, join, say
 

@@ -13,7 +13,7 @@ import time
 from array import array
 
 from ringtune.errors import RingtuneError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.world.algorithm_tables.choice import TableChoice
 from ringtune.world.world import World
 from tests.integration.plain_rank import join, say, submit, wait

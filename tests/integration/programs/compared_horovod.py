@@ -86,7 +86,7 @@ def main(folder: Path, what: str) -> None:
 
 def engine_bytes() -> int:
     """Return the bytes that this rank's engine has reduced."""
-    from ringtune.session import SESSION
+    from ringtune.session.session import SESSION
 
     return SESSION.require().engine.counters()["bytes_reduced"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.torch.buffers import ENGINE_DTYPES, MOVABLE_DTYPES
 from tests.integration.plain_rank import run_cases, say
 from tests.integration.standin_device import DeviceTensor, Machine, load_libraries, on_device

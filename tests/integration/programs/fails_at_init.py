@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from ringtune.errors import RingtuneError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import say
 
 rank, variable, value, *files = sys.argv[1:]

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 restart = os.environ["TORCHELASTIC_RESTART_COUNT"]

@@ -4,7 +4,7 @@
 import os
 
 from ringtune.errors import ForkedProcessError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import join, say
 
 MESSAGES = {signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGXCPU, signal.SIGRTMIN + 3}

@@ -11,7 +11,7 @@ import sys
 import time
 
 from ringtune.errors import ConfigError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 HELPER = [sys.executable, __file__, "inherit"]

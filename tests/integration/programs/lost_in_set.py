@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from ringtune.errors import PeerLostError
-from ringtune.process_sets import ProcessSet
-from ringtune.session import SESSION
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, say
 
 pair = ProcessSet([0, 1])

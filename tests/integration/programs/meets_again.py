@@ -9,7 +9,7 @@ import os
 import sys
 from datetime import timedelta
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 

@@ -4,7 +4,7 @@
 from array import array
 
 from ringtune.errors import CollectiveTimeout
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say, submit
 
 world = join()

@@ -10,7 +10,7 @@ import sys
 
 from ringtune.meeting.bootstrap.meeting_point import MeetingPoint, open_meeting_point
 from ringtune.meeting.rendezvous.site import Site, own_site
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from ringtune.process_sets import ProcessSet
-from ringtune.session import SESSION
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce
 
 STEPS = 200

@@ -6,8 +6,8 @@ from array import array
 from pathlib import Path
 
 from ringtune.errors import ConfigError, PeerLostError, RingtuneError
-from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
-from ringtune.session import SESSION
+from ringtune.session.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.session import SESSION
 from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, say, submit, wait
 

@@ -9,8 +9,8 @@ import sys
 import threading
 from pathlib import Path
 
-from ringtune.process_sets import ProcessSet
-from ringtune.session import SESSION
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, say
 
 TIMES = int(sys.argv[1]) if len(sys.argv) > 1 else 20

@@ -13,7 +13,7 @@ import time
 from array import array
 
 import ringtune.callbacks
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.tuner import Phase, Progress
 from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, join, say, submit, wait

@@ -10,11 +10,13 @@ import os
 import subprocess
 import sys
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, say
 
 NAME = "RINGTUNE_JOB_KEY"
-CHILD_JOB = "from ringtune.session import SESSION as s; s.init(); print('a rank of', s.require().size); s.shutdown()"
+CHILD_JOB = (
+    "from ringtune.session.session import SESSION as s; s.init(); print('a rank of', s.require().size); s.shutdown()"
+)
 
 
 def worker_environment() -> None:

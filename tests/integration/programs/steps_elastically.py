@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringtune.errors import CollectiveTimeout, DismissedError, PeerLostError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, say
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ringtune.submissions import REDUCIBLE
+from ringtune.session.submissions import REDUCIBLE
 from ringtune.tuner import SearchSpace, default_config, search_space
 from ringtune.tuner.space.parameters import tunable_names
 from ringtune.world.engine_config import engine_config

@@ -12,7 +12,7 @@ import torch
 
 import ringtune.torch as hvd
 from ringtune._engine import Engine
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.tuner import default_config, search_space
 from ringtune.world.engine_config import engine_config
 from tests.integration.plain_rank import say

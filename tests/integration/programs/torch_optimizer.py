@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.joined_batch import (
     ROWS,
     STEPS,

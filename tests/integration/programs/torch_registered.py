@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.torch_cases import main
 
 STEPS = 5

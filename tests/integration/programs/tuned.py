@@ -10,7 +10,7 @@ import sys
 import time
 from array import array
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, join, say, submit, wait
 

@@ -10,7 +10,7 @@ import time
 from array import array
 from pathlib import Path
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.world.world import World
 from tests.integration.plain_rank import allreduce, join, say, submit, wait
 

@@ -8,8 +8,8 @@ import json
 import sys
 import time
 
-from ringtune.process_sets import add_process_set
-from ringtune.session import SESSION
+from ringtune.session.process_sets import add_process_set
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 TIMES = int(sys.argv[1]) if len(sys.argv) > 1 else 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ringtune.submissions import DTYPES
+from ringtune.session.submissions import DTYPES
 from ringtune.world.world import World
 from tests.integration.plain_rank import SUM, join, say
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Combines in a process set of the first and the last rank, which no two ranks number alike."""
 
-from ringtune.process_sets import add_process_set
+from ringtune.session.process_sets import add_process_set
 from tests.integration.plain_rank import allreduce, join, say
 
 world = join()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaves the world and joins it again, twice, with MPI staying as it is."""
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import allreduce, join, say
 
 for generation in range(3):

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 import ringtune.arrays as hvd
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 hvd.init()
 total = hvd.allreduce(np.array([hvd.rank() + 1.0]), op=hvd.Sum)

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from ringtune.jax import calls
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.world.world import World
 from tests.integration.plain_rank import say
 

@@ -79,7 +79,7 @@ def test_too_few_workers_for_too_long_are_an_error_with_both_numbers() -> None:
     settings = ElasticRayExecutor.create_settings(min_num_proc=3, elastic_timeout=3, timeout_s=LIMIT_S)
 
     def join() -> None:
-        from ringtune.session import SESSION
+        from ringtune.session.session import SESSION
 
         SESSION.init()
 

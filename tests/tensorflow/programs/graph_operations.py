@@ -16,8 +16,8 @@ import numpy as np
 import tensorflow as tf
 
 import ringtune.tensorflow as hvd
-from ringtune.session import SESSION
-from ringtune.submissions import NO_GROUP, PLAIN_AVERAGE
+from ringtune.session.session import SESSION
+from ringtune.session.submissions import NO_GROUP, PLAIN_AVERAGE
 from ringtune.tensorflow.gradients import GradientPlan, GradientReducer
 from ringtune.tensorflow.graph_operations import graph_operations
 from tests.integration.plain_rank import expect_error, run_cases

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 import ringtune.keras as hvd
 import ringtune.tensorflow.keras as horovods_name
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from tests.integration.plain_rank import expect_error, run_cases
 from tests.tensorflow.ways import choose_way
 

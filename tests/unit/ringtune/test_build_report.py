@@ -3,8 +3,8 @@
 
 import pytest
 
-from ringtune import basics
 from ringtune.build_report import build_report
+from ringtune.session import basics
 
 
 @pytest.mark.parametrize(

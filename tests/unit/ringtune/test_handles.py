@@ -10,7 +10,7 @@ import pytest
 from ringtune import _engine
 from ringtune.errors import ConfigError, MismatchError
 from ringtune.identity.gradient_set import GradientSet
-from ringtune.submissions import Operand
+from ringtune.session.submissions import Operand
 from ringtune.world.handles import (
     DeviceOperation,
     Handle,

@@ -12,7 +12,7 @@ from ringtune import tuner
 @pytest.mark.parametrize(
     ("module", "unneeded"),
     [
-        ("ringtune.session", "scipy"),
+        ("ringtune.session.session", "scipy"),
         ("ringtune.service.serving", "scipy"),
         ("ringtune.cli", "numpy"),
         ("ringtune.__main__", "typing"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 
 
 def test_ranks_are_sorted() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ringtune import _engine
 from ringtune.errors import ConfigError
-from ringtune.submissions import (
+from ringtune.session.submissions import (
     DTYPES,
     REDUCIBLE,
     Adasum,

@@ -20,7 +20,7 @@ import ringtune.torch as hvd
 from benchmarks.engine.training_step.jobs import JOBS
 from benchmarks.engine.training_step.trainees import Trainee, weights_digest
 from benchmarks.engine.training_step.ways import PARTS, WAYS
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 SETTLING_STEPS = 4  # until gradients have registered memory, and DDP has built its buckets anew
 BLOCK_S = 0.6

@@ -8,11 +8,11 @@ import threading
 from benchmarks.tuner.live.schemes import conduct
 from benchmarks.tuner.live.task import MARK, LiveTask
 from ringtune._engine import allreduce_algorithms
-from ringtune.basics import init, shutdown
 from ringtune.bench.surface_rank import TrainingSteps, agree
 from ringtune.bench.workloads import Workload, WorkloadGradient
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import world_of
+from ringtune.session.basics import init, shutdown
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import world_of
 from ringtune.tuner import default_config, search_space, tunable_names
 from ringtune.tuning.engine.cost_prior import job_prior
 from ringtune.tuning.engine.target import EngineTarget

@@ -9,7 +9,7 @@ total = hvd.allreduce(array, op=hvd.Sum)
 ```
 """
 
-from ringtune.basics import (
+from ringtune.session.basics import (
     init,
     is_initialized,
     local_rank,
@@ -20,9 +20,9 @@ from ringtune.basics import (
     size,
     tuning_finished,
 )
-from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
-from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
-from ringtune.waiting import barrier, join, poll, synchronize
+from ringtune.session.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from ringtune.session.waiting import barrier, join, poll, synchronize
 from ringtune.world.handles import Handle
 
 from .buffers import Array

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
+from ringtune.session.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
 
 Array = npt.NDArray[Any]
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringtune import _engine
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import (
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import (
     NO_GROUP,
     Group,
     check_splits,

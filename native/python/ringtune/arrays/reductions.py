@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import (
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import (
     NO_GROUP,
     Group,
     Operand,

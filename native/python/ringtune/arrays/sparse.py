@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ringtune.errors import ConfigError
-from ringtune.submissions import Average, ReduceOp, Sum, reduction_of
+from ringtune.session.submissions import Average, ReduceOp, Sum, reduction_of
 from ringtune.world.handles import HandleGroup, start_all
 from ringtune.world.world import World
 

@@ -10,7 +10,7 @@ from ringtune import _engine
 from ringtune.errors import ConfigError
 from ringtune.meeting.bootstrap import environment, find_place
 from ringtune.meeting.rendezvous import Offer, open_meeting
-from ringtune.submissions import DTYPES
+from ringtune.session.submissions import DTYPES
 
 from .results import REGISTERED
 from .timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ringtune.basics import init, shutdown
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import DTYPES, Operand, Reduction, Sum, start_allreduce, world_of
+from ringtune.session.basics import init, shutdown
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import DTYPES, Operand, Reduction, Sum, start_allreduce, world_of
 from ringtune.world.handles import Handle
 from ringtune.world.world import World
 

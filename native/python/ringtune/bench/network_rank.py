@@ -6,9 +6,9 @@ How a caller waits is not measured here: it is nothing beside the wire.
 
 import sys
 
-from ringtune.basics import init, shutdown
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import world_of
+from ringtune.session.basics import init, shutdown
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import world_of
 
 from .engine_rank import BlockingCaller, measure_workload
 from .timing import Scheme, measure_sizes

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ringtune import _engine
-from ringtune.basics import init, shutdown
 from ringtune.errors import RingtuneError
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import Reduction, Sum, start_allreduce, world_of
+from ringtune.session.basics import init, shutdown
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import Reduction, Sum, start_allreduce, world_of
 from ringtune.world.engine_config import engine_config
 from ringtune.world.world import World
 

@@ -4,9 +4,9 @@
 import json
 import sys
 
-from ringtune.basics import init, shutdown
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import world_of
+from ringtune.session.basics import init, shutdown
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import world_of
 from ringtune.world.world import World
 
 from .engine_rank import BlockingCaller, GradientSteps, registered_arrays

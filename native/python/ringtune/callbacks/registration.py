@@ -2,7 +2,7 @@
 """Registers callbacks with this process's session, before or after `init()`."""
 
 from ringtune.errors import ConfigError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.tuning.job.callbacks import Callback
 
 

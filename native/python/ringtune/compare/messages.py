@@ -15,7 +15,7 @@ Arm = Literal["ddp", "ringtune"]
 ARMS: tuple[Arm, Arm] = ("ddp", "ringtune")
 MARK = b"ringtune-compare "
 STDOUT_DESCRIPTOR = 1
-ENGINE_SESSION = "ringtune.session"
+ENGINE_SESSION = "ringtune.session.session"
 """Module of the engine's world; imported by a script that uses the engine, and by no other."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.system.counts import counted
 
 from .interrupts import HostsUpdatedInterrupt, describe, is_loss, is_timeout, reason_of

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """This process's way into one world after the other, by the rendezvous server that its launcher has named."""
 
-from ringtune.basics import init, shutdown
 from ringtune.meeting.rendezvous.progress import Progress
-from ringtune.session import SESSION
+from ringtune.session.basics import init, shutdown
+from ringtune.session.session import SESSION
 
 
 class WorldMembership:
@@ -19,7 +19,7 @@ class WorldMembership:
         return SESSION.rendezvous is not None and SESSION.rendezvous.has_update()
 
     def join(self) -> None:
-        """Join the next world; does nothing while there is one. See `ringtune.basics.init`."""
+        """Join the next world; does nothing while there is one. See `ringtune.session.basics.init`."""
         init()
 
     def leave(self) -> None:

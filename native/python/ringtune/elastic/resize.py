@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.system.counts import counted
 
 

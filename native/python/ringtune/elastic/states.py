@@ -8,7 +8,7 @@ from typing import Any
 from ringtune.arrays import broadcast_object
 from ringtune.errors import ConfigError
 from ringtune.meeting.rendezvous.progress import MAX_COUNTERS, MAX_NAME_CHARACTERS, Progress
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 from .agreement import RankWords, agree, newest
 from .handlers import StateHandler, ValueHandler

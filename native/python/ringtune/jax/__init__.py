@@ -10,7 +10,16 @@ optimizer = hvd.distributed(optax.adam(1e-3))
 ```
 """
 
-from ringtune.basics import (
+from ringtune.errors import (
+    CollectiveTimeout,
+    ConfigError,
+    EngineError,
+    ForkedProcessError,
+    MismatchError,
+    PeerLostError,
+    RingtuneError,
+)
+from ringtune.session.basics import (
     cross_rank,
     cross_size,
     init,
@@ -26,18 +35,9 @@ from ringtune.basics import (
     stop_timeline,
     tuning_finished,
 )
-from ringtune.errors import (
-    CollectiveTimeout,
-    ConfigError,
-    EngineError,
-    ForkedProcessError,
-    MismatchError,
-    PeerLostError,
-    RingtuneError,
-)
-from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
-from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
-from ringtune.waiting import barrier
+from ringtune.session.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from ringtune.session.waiting import barrier
 
 from .calls import compiled_calls
 from .gradients import allreduce_gradients

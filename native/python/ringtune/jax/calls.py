@@ -20,9 +20,9 @@ from jax.experimental import io_callback
 
 from ringtune.errors import ConfigError
 from ringtune.jax_op import CALLS, HANDLERS, HOW_TO_BUILD, jax_library
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.session import SESSION
-from ringtune.submissions import world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.session import SESSION
+from ringtune.session.submissions import world_of
 from ringtune.system.console import Console
 from ringtune.world.world import World
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax
 
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.process_sets import ProcessSet
-from ringtune.submissions import (
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.submissions import (
     DTYPES,
     PLAIN_AVERAGE,
     Reduction,

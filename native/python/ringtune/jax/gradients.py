@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import ReduceOp, Reduction, reduction_of, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import ReduceOp, Reduction, reduction_of, world_of
 
 from . import calls
 from .collective import Collective, Kind

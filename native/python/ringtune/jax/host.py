@@ -6,7 +6,7 @@ from typing import Any
 from ringtune.arrays.movement import submit_allgather, submit_alltoall, submit_broadcast
 from ringtune.arrays.reductions import submit_allreduce, submit_reducescatter
 from ringtune.errors import MismatchError
-from ringtune.submissions import NO_GROUP, Group, world_of
+from ringtune.session.submissions import NO_GROUP, Group, world_of
 from ringtune.world.handles import Handle, start_all, wait_for_all
 from ringtune.world.world import World
 

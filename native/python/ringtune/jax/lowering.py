@@ -17,7 +17,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from ringtune.errors import ConfigError
-from ringtune.submissions import world_of
+from ringtune.session.submissions import world_of
 
 from . import calls
 from .collective import Collective

@@ -13,8 +13,8 @@ import numpy as np
 
 from ringtune import arrays
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import check_splits, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import check_splits, world_of
 
 from . import calls
 from .collective import Collective, Kind, numbered, rows_like_own, traced_name

@@ -9,7 +9,7 @@ import numpy as np
 
 from ringtune import arrays
 from ringtune.arrays import Array, LeafTypes
-from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.session.process_sets import ProcessSet, global_process_set
 
 JAX_ARRAY = "jax"
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Average, ReduceOp, Sum, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Average, ReduceOp, Sum, world_of
 
 from .gradients import Combination
 from .reductions import allreduce

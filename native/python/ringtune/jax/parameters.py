@@ -9,7 +9,7 @@ import numpy as np
 
 from ringtune.arrays import broadcast_async
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.session.process_sets import ProcessSet, global_process_set
 from ringtune.world.handles import start_all, wait_for_all
 
 from . import calls

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ringtune import arrays
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import ReduceOp, reduction_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import ReduceOp, reduction_of
 
 from . import calls
 from .collective import Collective, Kind, numbered, rows_shared, traced_name

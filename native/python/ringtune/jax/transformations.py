@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ringtune.errors import ConfigError
-from ringtune.submissions import Adasum, Average, Reduction, Sum, world_of
+from ringtune.session.submissions import Adasum, Average, Reduction, Sum, world_of
 
 from . import lowering
 from .collective import Collective, Kind

@@ -10,8 +10,8 @@ import numpy as np
 
 from ringtune import arrays
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Min, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Min, world_of
 from ringtune.tensorflow import broadcast_variables
 from ringtune.tensorflow.groups import variable_key
 

@@ -14,7 +14,7 @@ from ringtune.meeting.bootstrap import environment
 from ringtune.meeting.bootstrap.explicit import job_digest
 from ringtune.meeting.bootstrap.meeting_point import MeetingPoint, open_meeting_point
 from ringtune.meeting.rendezvous.site import Site, own_site
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def main(folder: CallFolder) -> None:
 
 def _latest_place() -> tuple[int, int] | None:
     """Return the latest meeting of this worker of an elastic job, and its rank there; None if it has met nobody."""
-    from ringtune.session import SESSION  # noqa: PLC0415  (a function that uses no front end needs no engine)
+    from ringtune.session.session import SESSION  # noqa: PLC0415  (a function that uses no front end needs no engine)
 
     return None if SESSION.rendezvous is None else SESSION.rendezvous.latest
 

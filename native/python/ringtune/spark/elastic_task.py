@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from ringtune.errors import DismissedError
 from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME
 from ringtune.meeting.bootstrap.joining import RENDEZVOUS_NAME, WORKER_ID_NAME
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 from .call import Call
 from .output_copy import copied_output

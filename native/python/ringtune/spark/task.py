@@ -17,7 +17,7 @@ from ringtune.meeting.bootstrap import environment
 from ringtune.meeting.bootstrap.meeting_point import MeetingPoint, open_meeting_point
 from ringtune.meeting.rendezvous.layout import assign_hosts
 from ringtune.meeting.rendezvous.site import Site, own_site
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 from .call import Call
 from .output_copy import copied_output

@@ -10,7 +10,17 @@ hvd.broadcast_variables(model.weights, root_rank=0)
 ```
 """
 
-from ringtune.basics import (
+from ringtune.errors import (
+    CollectiveTimeout,
+    ConfigError,
+    EngineError,
+    ForkedProcessError,
+    HorovodInternalError,
+    MismatchError,
+    PeerLostError,
+    RingtuneError,
+)
+from ringtune.session.basics import (
     ccl_built,
     cross_rank,
     cross_size,
@@ -36,19 +46,9 @@ from ringtune.basics import (
     stop_timeline,
     tuning_finished,
 )
-from ringtune.errors import (
-    CollectiveTimeout,
-    ConfigError,
-    EngineError,
-    ForkedProcessError,
-    HorovodInternalError,
-    MismatchError,
-    PeerLostError,
-    RingtuneError,
-)
-from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 from ringtune.settings.horovod_gaps import gap_error
-from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 
 from . import elastic
 from .compression import Compression, Compressor

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from ringtune import basics
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, process_set_of
+from ringtune.session import basics
+from ringtune.session.process_sets import ProcessSet, process_set_of
 
 from .host import call_host
 

@@ -17,8 +17,8 @@ from ringtune.arrays import Array
 from ringtune.arrays.reductions import submit_allreduce
 from ringtune.arrays.sparse import check_sparse_reduction, submit_sparse_allreduce
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import (
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import (
     NO_GROUP,
     PLAIN_AVERAGE,
     Average,

@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from ringtune import arrays
 from ringtune.arrays import Array
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Average, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Average, world_of
 
 from .autograd import Tensors, apply
 from .host import call_host, rows_like, spec_like

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from ringtune import arrays
 from ringtune.arrays import Array, LeafTypes
-from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.session.process_sets import ProcessSet, global_process_set
 
 TENSOR = "tensor"
 

@@ -8,8 +8,8 @@ import keras
 
 from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.keras_backend import check_keras_backend
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Average, ReduceOp, Sum
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Average, ReduceOp, Sum
 
 from .accumulation import GradientAccumulator
 from .compression import Compression, CompressorClass

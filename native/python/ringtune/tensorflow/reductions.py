@@ -14,8 +14,8 @@ from ringtune import arrays
 from ringtune.arrays import Array
 from ringtune.arrays.sparse import check_sparse_reduction, submit_sparse_allreduce
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Average, ReduceOp, Reduction, Sum, reduction_of, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Average, ReduceOp, Reduction, Sum, reduction_of, world_of
 
 from .autograd import Tensors, apply
 from .compression import Compression, CompressorClass

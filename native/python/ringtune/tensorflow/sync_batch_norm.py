@@ -7,8 +7,8 @@ import keras
 import tensorflow as tf
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Sum, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Sum, world_of
 
 from .reductions import allreduce
 

@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Adasum, Average, ReduceOp, Sum
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Adasum, Average, ReduceOp, Sum
 
 from .compression import Compression, CompressorClass
 from .gradients import GradientPlan, GradientReducer, gradient_reduction

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ringtune import waiting
 from ringtune.arrays import Array
-from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.session import waiting
+from ringtune.session.process_sets import ProcessSet, global_process_set
 
 from .host import call_host
 
@@ -25,7 +25,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join() -> Any:
-    """Say that this rank has no more data, and wait until every rank says so; see `ringtune.waiting.join`.
+    """Say that this rank has no more data, and wait until every rank says so; see `ringtune.session.waiting.join`.
 
     Returns:
         The rank that joined last, the same on all ranks, as a tensor.

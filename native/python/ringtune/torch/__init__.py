@@ -11,7 +11,18 @@ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 ```
 """
 
-from ringtune.basics import (
+from ringtune.errors import (
+    CollectiveTimeout,
+    ConfigError,
+    DeviceError,
+    EngineError,
+    ForkedProcessError,
+    HorovodInternalError,
+    MismatchError,
+    PeerLostError,
+    RingtuneError,
+)
+from ringtune.session.basics import (
     ccl_built,
     cross_rank,
     cross_size,
@@ -36,21 +47,10 @@ from ringtune.basics import (
     stop_timeline,
     tuning_finished,
 )
-from ringtune.errors import (
-    CollectiveTimeout,
-    ConfigError,
-    DeviceError,
-    EngineError,
-    ForkedProcessError,
-    HorovodInternalError,
-    MismatchError,
-    PeerLostError,
-    RingtuneError,
-)
-from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.session.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from ringtune.session.waiting import barrier, join, poll, synchronize
 from ringtune.settings.horovod_gaps import gap_error
-from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
-from ringtune.waiting import barrier, join, poll, synchronize
 from ringtune.world.handles import Handle
 
 from . import elastic

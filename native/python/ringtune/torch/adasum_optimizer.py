@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError, MismatchError
-from ringtune.process_sets import ProcessSet
-from ringtune.submissions import Adasum, Max, Reduction, Sum, check_reduction, start_allreduce, world_of
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.submissions import Adasum, Max, Reduction, Sum, check_reduction, start_allreduce, world_of
 from ringtune.world.handles import Handle, start_all, wait_for_all
 from ringtune.world.world import World
 

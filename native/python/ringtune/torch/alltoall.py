@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 
 from ringtune import _engine
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import check_splits, start_alltoall, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import check_splits, start_alltoall, world_of
 from ringtune.world.handles import Handle
 
 from .autograd import Tensors, apply

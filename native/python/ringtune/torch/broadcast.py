@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Reduction, start_broadcast, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Reduction, start_broadcast, world_of
 from ringtune.world.handles import Handle
 
 from .allreduce import Allreduce, into

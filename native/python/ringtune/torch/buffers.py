@@ -7,7 +7,7 @@ import torch
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
+from ringtune.session.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
 
 ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in REDUCIBLE)
 """Those that are reduced, in the order of the engine's numbers."""

@@ -17,8 +17,8 @@ import torch
 from torch.distributed import GradBucket  # type: ignore[attr-defined]  # DDP asks for it in the annotation
 
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import PLAIN_AVERAGE, start_allreduce, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import PLAIN_AVERAGE, start_allreduce, world_of
 from ringtune.world.handles import Handle
 from ringtune.world.world import World
 

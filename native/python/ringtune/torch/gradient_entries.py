@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.submissions import NO_GROUP, Group
+from ringtune.session.submissions import NO_GROUP, Group
 from ringtune.world.handles import Handle
 
 from .registered_gradients import GradientHome, can_have_home

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import NO_GROUP, PLAIN_AVERAGE, Group, Reduction, start_allreduce
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import NO_GROUP, PLAIN_AVERAGE, Group, Reduction, start_allreduce
 from ringtune.world.handles import Finish, Handle
 from ringtune.world.world import World
 

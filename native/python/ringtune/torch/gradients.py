@@ -17,8 +17,8 @@ import torch
 
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.identity.gradient_set import GradientSet
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import NO_GROUP, world_of
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import NO_GROUP, world_of
 from ringtune.world.world import World
 
 from .gradient_entries import GradientEntry, computed_again

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Adasum, Average, ReduceOp, Reduction, Sum, reduction_of, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Adasum, Average, ReduceOp, Reduction, Sum, reduction_of, world_of
 
 from .adasum_optimizer import AdasumMixin
 from .allreduce import allreduce

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.submissions import Group
+from ringtune.session.submissions import Group
 
 NamedParameter = tuple[str, torch.nn.Parameter]
 Groups = int | Iterable[Iterable[torch.Tensor]] | None

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import (
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import (
     NO_GROUP,
     Average,
     Group,

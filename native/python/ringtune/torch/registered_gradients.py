@@ -18,7 +18,7 @@ import torch
 
 from ringtune import _engine
 from ringtune.errors import ConfigError
-from ringtune.submissions import Operand, Reduction, Sum, start_allreduce
+from ringtune.session.submissions import Operand, Reduction, Sum, start_allreduce
 from ringtune.world.world import World
 
 from .buffers import ENGINE_DTYPES, buffer_of, dtype_number

@@ -8,8 +8,8 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet
-from ringtune.submissions import Operand, Reduction, Sum, start_allreduce
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.submissions import Operand, Reduction, Sum, start_allreduce
 from ringtune.world.world import World
 
 from .buffers import dtype_number

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Average, ReduceOp, Reduction, Sum, check_reduction, reduction_of, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Average, ReduceOp, Reduction, Sum, check_reduction, reduction_of, world_of
 from ringtune.world.handles import HandleGroup, start_all
 
 from .allgather import Allgather

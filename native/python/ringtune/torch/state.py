@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import world_of
 from ringtune.world.handles import start_all, wait_for_all
 
 from .broadcast import broadcast_async_

@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 
 from ringtune.errors import ConfigError, MismatchError
-from ringtune.process_sets import ProcessSet
-from ringtune.submissions import Reduction
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.submissions import Reduction
 from ringtune.world.world import World
 
 from .gradient_entries import GradientEntry, changed_in_flight

@@ -9,8 +9,8 @@ import time
 
 import torch
 
-from ringtune.process_sets import global_process_set
-from ringtune.submissions import world_of
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.submissions import world_of
 from ringtune.tuning.device_clock import DeviceClock, cuda_clock
 from ringtune.world.world import World
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ringtune.submissions import Operand, Reduction, start_allreduce
+from ringtune.session.submissions import Operand, Reduction, start_allreduce
 from ringtune.world.handles import Handle
 from ringtune.world.world import World
 

@@ -7,8 +7,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Sum, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import Sum, world_of
 
 from .allgather import allgather
 from .allreduce import allreduce

@@ -41,7 +41,7 @@ class Streams(Protocol):
 
 
 class DeviceBuffer(Protocol):
-    """Memory of a device operation; `ringtune.submissions.Operand` is one."""
+    """Memory of a device operation; `ringtune.session.submissions.Operand` is one."""
 
     @property
     def owner(self) -> Any:

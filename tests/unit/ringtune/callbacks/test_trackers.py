@@ -14,7 +14,7 @@ from torch.utils.tensorboard import SummaryWriter
 import ringtune.callbacks
 from ringtune.callbacks import Callback, MlflowCallback, Moment, TensorBoardCallback
 from ringtune.errors import ConfigError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 from ringtune.tuning.job.callbacks import CallbackObserver, RegisteredCallbacks
 from tests.unit.ringtune.tuning.news import CHOSEN, PROGRESS, RESULT
 

@@ -12,7 +12,7 @@ from ringtune.elastic.loop import HOW_TO_START, elastic
 from ringtune.elastic.membership import WorldMembership
 from ringtune.errors import ConfigError, PeerLostError
 from ringtune.meeting.rendezvous.progress import Progress
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 
 class Alone(WorldMembership):

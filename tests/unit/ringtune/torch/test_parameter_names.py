@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.errors import ConfigError
-from ringtune.submissions import Group
+from ringtune.session.submissions import Group
 from ringtune.torch.parameter_names import NamedParameter, groups_of, named_parameters_of
 
 

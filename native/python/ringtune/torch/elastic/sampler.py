@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch.utils.data
 
 from ringtune.errors import ConfigError
-from ringtune.session import SESSION
+from ringtune.session.session import SESSION
 
 Mask = npt.NDArray[np.bool_]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.process_sets import global_process_set
-from ringtune.session import SESSION
+from ringtune.session.process_sets import global_process_set
+from ringtune.session.session import SESSION
 from ringtune.system.plain_data import Leaf
 from ringtune.torch.broadcast import broadcast_async_
 from ringtune.torch.buffers import contiguous

@@ -12,12 +12,11 @@ from enum import IntEnum
 from operator import index
 from typing import Any, NamedTuple
 
+from ringtune.errors import ConfigError, WrongTypeError
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.session import SESSION
 from ringtune.world.handles import DeviceOperation, Finish, Handle, Operation, Streams
 from ringtune.world.world import World
-
-from .errors import ConfigError, WrongTypeError
-from .process_sets import ProcessSet
-from .session import SESSION
 
 REDUCIBLE = (
     *("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"),

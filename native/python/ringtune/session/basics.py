@@ -9,8 +9,8 @@ from ringtune import _engine
 from ringtune.errors import CollectiveTimeout, ConfigError, DismissedError, PeerLostError
 from ringtune.identity.gpu_facts import installed_nccl
 from ringtune.meeting.mpi_transport import load_mpi
-from ringtune.process_sets import ProcessSet
-from ringtune.session import SESSION
+from ringtune.session.process_sets import ProcessSet
+from ringtune.session.session import SESSION
 from ringtune.system.console import write_line
 
 MAX_FAILED_MEETINGS = 20  # meetings in a row that fail before `init` gives up; each lost worker spoils one at most

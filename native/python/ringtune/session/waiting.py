@@ -5,8 +5,8 @@ from typing import Any
 
 from ringtune import _engine
 from ringtune.errors import WrongTypeError
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import start_join, world_of
+from ringtune.session.process_sets import ProcessSet, global_process_set
+from ringtune.session.submissions import start_join, world_of
 from ringtune.world.handles import Handle
 
 

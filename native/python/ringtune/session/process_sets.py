@@ -3,9 +3,8 @@
 
 from collections.abc import Iterable
 
+from ringtune.session.session import SESSION
 from ringtune.world.set_registry import ProcessSet
-
-from .session import SESSION
 
 __all__ = ["ProcessSet", "add_process_set", "global_process_set", "process_set_of", "remove_process_set"]
 

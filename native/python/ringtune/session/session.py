@@ -17,15 +17,14 @@ from ringtune.meeting.bootstrap.generations import Generations
 from ringtune.meeting.bootstrap.joining import find_client
 from ringtune.meeting.bootstrap.ownership import Ownership, identify
 from ringtune.meeting.rendezvous.client import RendezvousClient
+from ringtune.metrics.server import MetricsServer
+from ringtune.metrics.tuner_facts import TunerFacts
 from ringtune.system.cache_files import user_cache_folder
 from ringtune.system.standard_streams import occupy_standard_streams
 from ringtune.tuning.engine import Autotune
 from ringtune.tuning.job.callbacks import RegisteredCallbacks
 from ringtune.world.set_registry import ProcessSet, SetRegistry
 from ringtune.world.world import FindPlace, World, join_world
-
-from .metrics.server import MetricsServer
-from .metrics.tuner_facts import TunerFacts
 
 
 class Session:
@@ -236,7 +235,7 @@ def _serve_metrics(world: World, facts: TunerFacts) -> MetricsServer | None:
     if world.settings.metrics_address is None:
         return None
     try:
-        from .metrics.exporter import start_exporter  # noqa: PLC0415  (prometheus-client is for jobs that are watched)
+        from ringtune.metrics.exporter import start_exporter  # noqa: PLC0415  (prometheus-client is for jobs that are watched)
 
         return start_exporter(world, facts)
     except Exception as error:  # noqa: BLE001  (metrics never fail training)

@@ -67,12 +67,12 @@ def compare(
 
     Example: ringtune compare -np 2 train.py --epochs 1
     """
+    from ringtune.launch.options.choices import sent_variables  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
 
     from .compare.report import json_report, text_report  # noqa: PLC0415
     from .compare.request import CompareRequest, RankProgram  # noqa: PLC0415
     from .launch.hosts import hosts_text  # noqa: PLC0415
-    from .launch_options.choices import sent_variables  # noqa: PLC0415
 
     reach = {"-p": ssh_port, "-i": ssh_identity, "--rsh": rsh}
     named = _hosts(hosts=hosts, hostfile=hostfile, ssh_port=ssh_port, ssh_identity_file=ssh_identity, rsh=rsh)
@@ -136,10 +136,9 @@ def _misplaced_options(context: typer.Context, arguments: Sequence[str]) -> str:
 
 def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":
     """Return the hosts that options of `ringtune run` name, by field; None where all ranks are on this machine."""
+    from ringtune.launch.options.choices import read_choices  # noqa: PLC0415
+    from ringtune.launch.options.places import named_hosts  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
-
-    from .launch_options.choices import read_choices  # noqa: PLC0415
-    from .launch_options.places import named_hosts  # noqa: PLC0415
 
     choices = read_choices({name: value if value is None else str(value) for name, value in given.items()})
     return named_hosts(choices, environment())

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from ringtune.errors import ConfigError
-
-from .launch_options.choices import Choices, read_choices, sent_variables
-from .launch_options.command import GroupedCommand, as_command
-from .launch_options.controllers import starts_by_mpi
+from ringtune.launch.options.choices import Choices, read_choices, sent_variables
+from ringtune.launch.options.command import GroupedCommand, as_command
+from ringtune.launch.options.controllers import starts_by_mpi
 
 if TYPE_CHECKING:
     from ringtune.settings.settings import Settings
@@ -38,9 +37,8 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
 
     Example: ringtune run -np 4 -H a:2,b:2 --autotune python train.py
     """
+    from ringtune.launch.options.elasticity import is_elastic  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
-
-    from .launch_options.elasticity import is_elastic  # noqa: PLC0415
 
     choices = read_choices(given)
     if choices.value("version") or choices.value("check_build"):
@@ -52,8 +50,9 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
 
 def _run_fixed(command: list[str], choices: Choices, inherited: Mapping[str, str]) -> int:
     """Run a job whose ranks are all started at once."""
+    from ringtune.launch.options.places import named_hosts, named_interfaces  # noqa: PLC0415
+
     from .launch import Launcher, describe, make_plan  # noqa: PLC0415  (each command imports what it needs)
-    from .launch_options.places import named_hosts, named_interfaces  # noqa: PLC0415
 
     interfaces = named_interfaces(choices)
     plan = make_plan(
@@ -77,10 +76,11 @@ def _run_fixed(command: list[str], choices: Choices, inherited: Mapping[str, str
 
 def _run_elastic(command: list[str], choices: Choices, inherited: Mapping[str, str]) -> int:
     """Run a job whose workers come and go."""
+    from ringtune.launch.options.elasticity import elastic_hosts, elastic_limits  # noqa: PLC0415
+    from ringtune.launch.options.places import named_interfaces  # noqa: PLC0415
+
     from .launch import make_elastic_plan  # noqa: PLC0415  (each command imports what it needs)
     from .launch.elastic import ElasticLaunch, ElasticLauncher, describe_elastic  # noqa: PLC0415
-    from .launch_options.elasticity import elastic_hosts, elastic_limits  # noqa: PLC0415
-    from .launch_options.places import named_interfaces  # noqa: PLC0415
 
     interfaces = named_interfaces(choices)
     limits = elastic_limits(choices, inherited, _start_limit_s(choices, inherited))
@@ -245,7 +245,7 @@ def _number_of_ranks(choices: Choices) -> int:
 
 def _start_limit_s(choices: Choices, environ: Mapping[str, str]) -> float:
     """Return the time limit of the hosts' answers."""
-    from .launch_options.tables import OPTIONS  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.launch.options.tables import OPTIONS  # noqa: PLC0415  (each command imports what it needs)
 
     limit_s: float | None = choices.value("start_timeout")
     if limit_s is None:

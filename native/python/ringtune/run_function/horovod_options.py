@@ -8,11 +8,11 @@ from typing import Any
 from ringtune.errors import ConfigError
 from ringtune.launch.addresses import is_this_machine
 from ringtune.launch.hosts import share_out
-from ringtune.launch_options.choices import Choices, refuse
-from ringtune.launch_options.controllers import starts_by_mpi
-from ringtune.launch_options.elasticity import elastic_hosts, elastic_limits, is_elastic
-from ringtune.launch_options.places import named_hosts, named_interfaces
-from ringtune.launch_options.tables import OPTIONS
+from ringtune.launch.options.choices import Choices, refuse
+from ringtune.launch.options.controllers import starts_by_mpi
+from ringtune.launch.options.elasticity import elastic_hosts, elastic_limits, is_elastic
+from ringtune.launch.options.places import named_hosts, named_interfaces
+from ringtune.launch.options.tables import OPTIONS
 from ringtune.meeting.bootstrap import environment
 
 from .host_argument import host_option

@@ -12,9 +12,9 @@ import pytest
 from ringtune.errors import ConfigError
 from ringtune.launch.hosts import parse_hosts
 from ringtune.launch.mpirun import MpiFamily, MpiOptions, Mpirun, find_mpirun, mpi_command
+from ringtune.launch.options.choices import read_choices
+from ringtune.launch.options.controllers import starts_by_mpi
 from ringtune.launch.plan import make_plan
-from ringtune.launch_options.choices import read_choices
-from ringtune.launch_options.controllers import starts_by_mpi
 from ringtune.system.usable_cores import usable_cores
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}

@@ -4,7 +4,7 @@
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_options.choices import read_choices, sent_variables
+from ringtune.launch.options.choices import read_choices, sent_variables
 from ringtune.settings.settings import Settings
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_options.choices import Choices, read_choices
+from ringtune.launch.options.choices import Choices, read_choices
 from ringtune.settings.settings import Settings
 
 FULL = """

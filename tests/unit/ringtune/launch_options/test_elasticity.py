@@ -12,8 +12,8 @@ from ringtune.launch.elastic.answers import FoundHost
 from ringtune.launch.elastic.discovery import DiscoverySource
 from ringtune.launch.elastic.host_table import Cooldown
 from ringtune.launch.elastic.sizes import NO_LIMIT, WorldLimits
-from ringtune.launch_options.choices import read_choices
-from ringtune.launch_options.elasticity import elastic_hosts, elastic_limits, is_elastic
+from ringtune.launch.options.choices import read_choices
+from ringtune.launch.options.elasticity import elastic_hosts, elastic_limits, is_elastic
 
 HERE = socket.gethostname()
 

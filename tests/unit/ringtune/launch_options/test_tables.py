@@ -5,10 +5,10 @@ import pytest
 from typer.main import get_command
 
 from ringtune.cli import app
-from ringtune.launch_options.choices import read_choices
-from ringtune.launch_options.config_file import CONTROLLER_KEY
-from ringtune.launch_options.option import AlwaysSo, HasNoEffect, IsRefused, LaunchOption, SetsVariable
-from ringtune.launch_options.tables import GROUPS, OPTIONS
+from ringtune.launch.options.choices import read_choices
+from ringtune.launch.options.config_file import CONTROLLER_KEY
+from ringtune.launch.options.option import AlwaysSo, HasNoEffect, IsRefused, LaunchOption, SetsVariable
+from ringtune.launch.options.tables import GROUPS, OPTIONS
 
 # All spellings that `horovodrun --help` of Horovod 0.28 lists, and those that it takes without listing them.
 HOROVODRUN = (

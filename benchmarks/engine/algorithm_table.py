@@ -19,7 +19,7 @@ from rich.table import Table
 
 import ringtune.torch as hvd
 from ringtune._engine import default_algorithm_table
-from ringtune.bench.paired_ratios import MIN_PAIRS, paired_ratio
+from ringtune.measuring.bench.paired_ratios import MIN_PAIRS, paired_ratio
 from ringtune.session.session import SESSION
 from ringtune.world.algorithm_tables.store import TableStore, read_table
 from ringtune.world.algorithm_tables.table import TableRow

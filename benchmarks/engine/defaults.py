@@ -23,12 +23,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ringtune.bench.contestants import BenchEnvironment
-from ringtune.bench.network import Network, joined_hosts, parse_rate
-from ringtune.bench.paired_ratios import MIN_PAIRS, Ratio, paired_ratio
-from ringtune.bench.surface_assignment import Assignment
-from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.errors import RingtuneError
+from ringtune.measuring.bench.contestants import BenchEnvironment
+from ringtune.measuring.bench.network import Network, joined_hosts, parse_rate
+from ringtune.measuring.bench.paired_ratios import MIN_PAIRS, Ratio, paired_ratio
+from ringtune.measuring.bench.surface_assignment import Assignment
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 from ringtune.tuner import Config, default_config
 
 KIB = 1024
@@ -115,7 +115,7 @@ def command_of(shape: Shape, turns: Sequence[str], window_ms: float, network: Ne
     ranks = sum(shape.ranks_per_host)
     remote = [] if network is None else ["-H", _places(shape, network), "--rsh", str(network.remote_shell)]
     start = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), *remote, "--no-prefix-output"]
-    command = [*start, sys.executable, "-m", "ringtune.bench.surface_rank", assignment.argument()]
+    command = [*start, sys.executable, "-m", "ringtune.measuring.bench.surface_rank", assignment.argument()]
     return command if network is None else network.hosts[0].launcher_command(*command)
 
 

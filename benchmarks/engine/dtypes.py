@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ringtune._engine import LapTimes
-from ringtune.bench.collective_rank import CollectiveCaller
-from ringtune.bench.timing import aligned_zeros
+from ringtune.measuring.bench.collective_rank import CollectiveCaller
+from ringtune.measuring.bench.timing import aligned_zeros
 from ringtune.session.basics import init, shutdown
 from ringtune.session.process_sets import global_process_set
 from ringtune.session.submissions import DTYPES, Operand, Reduction, Sum, start_allreduce, world_of

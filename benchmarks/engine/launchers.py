@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ringtune.bench.paired_ratios import MIN_PAIRS, Ratio, paired_ratio
+from ringtune.measuring.bench.paired_ratios import MIN_PAIRS, Ratio, paired_ratio
 
 RANKS = 2
 REPOSITORY = Path(__file__).resolve().parents[2]

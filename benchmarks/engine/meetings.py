@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ringtune import arrays
-from ringtune.bench.paired_ratios import MIN_PAIRS, paired_ratio
+from ringtune.measuring.bench.paired_ratios import MIN_PAIRS, paired_ratio
 from ringtune.meeting.rendezvous.address import LOOPBACK
 from ringtune.meeting.rendezvous.address_book import AddressBook
 from ringtune.meeting.rendezvous.roster import FixedRoster

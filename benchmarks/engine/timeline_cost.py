@@ -27,7 +27,7 @@ from rich.table import Table
 from torch import nn
 
 import ringtune.torch as hvd
-from ringtune.bench.paired_ratios import MIN_PAIRS, paired_ratio
+from ringtune.measuring.bench.paired_ratios import MIN_PAIRS, paired_ratio
 
 WIDTH = 64
 TENSORS = 161  # those of ResNet-50: layers of weight and bias, and the head's weight

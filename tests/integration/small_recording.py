@@ -3,9 +3,9 @@
 
 from pathlib import Path
 
-from ringtune.bench.surface import SurfaceRequest
-from ringtune.bench.surface_grid import Grid
-from ringtune.bench.workloads import Workload, WorkloadGradient
+from ringtune.measuring.bench.surface import SurfaceRequest
+from ringtune.measuring.bench.surface_grid import Grid
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 from ringtune.tuner.space.parameters import MIB
 
 WORKLOAD = Workload("small", tuple(WorkloadGradient(f"t{number}", 1000 + 20_000 * (number % 3)) for number in range(9)))

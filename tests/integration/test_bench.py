@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ringtune.bench.programs import LIMIT, built
-from ringtune.bench.timing import Scheme
-from ringtune.bench.workloads import Workload, WorkloadGradient
+from ringtune.measuring.bench.programs import LIMIT, built
+from ringtune.measuring.bench.timing import Scheme
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 from tests.integration.forked_services import ringtune_words
 from tests.integration.jobs import Finished, ringtune, run_job
 

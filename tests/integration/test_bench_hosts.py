@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.network import joined_hosts, parse_rate
 from ringtune.errors import RingtuneError
+from ringtune.measuring.bench.network import joined_hosts, parse_rate
 from tests.integration.forked_services import ringtune_words
 from tests.integration.hosts import needs_hosts
 from tests.integration.jobs import ringtune, run_job
@@ -26,7 +26,7 @@ DEADLINE_S = 540.0
 END_LIMIT_S = 60.0
 MAKES_HOSTS = """
 import signal, time
-from ringtune.bench.network import joined_hosts
+from ringtune.measuring.bench.network import joined_hosts
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background of a shell
 with joined_hosts(2, 10**9) as network:
     print(*(host.pid for host in network.hosts), flush=True)

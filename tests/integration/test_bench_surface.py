@@ -12,9 +12,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ringtune.bench.network_comparison import Topology
-from ringtune.bench.surface import record_surface
-from ringtune.bench.surface_file import JOURNAL_SUFFIX, RecordedWindow, SurfaceJournal, read_surface
+from ringtune.measuring.bench.network_comparison import Topology
+from ringtune.measuring.bench.surface import record_surface
+from ringtune.measuring.bench.surface_file import JOURNAL_SUFFIX, RecordedWindow, SurfaceJournal, read_surface
 from tests.integration.hosts import needs_hosts
 from tests.integration.small_recording import request
 from tests.waiting import PAUSE_S

@@ -13,12 +13,12 @@ import pytest
 from rich.console import Console
 
 from ringtune import cli
-from ringtune.compare.comparison import run_comparison
-from ringtune.compare.launching import ComparisonError, Run, Runs
-from ringtune.compare.meeting import meeting_place
-from ringtune.compare.messages import ARMS, Arm
-from ringtune.compare.request import CompareRequest, RankProgram, arm_environment
 from ringtune.launch.hosts import parse_hosts
+from ringtune.measuring.compare.comparison import run_comparison
+from ringtune.measuring.compare.launching import ComparisonError, Run, Runs
+from ringtune.measuring.compare.meeting import meeting_place
+from ringtune.measuring.compare.messages import ARMS, Arm
+from ringtune.measuring.compare.request import CompareRequest, RankProgram, arm_environment
 from tests.integration.jobs import PROGRAMS, clean_environment, program, ringtune, run_job, started, wait_for_line
 from tests.integration.remote_shells import ONE, TWO, write_rsh
 

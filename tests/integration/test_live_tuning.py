@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.tuner.live.__main__ import HOSTS, LivePlan, run_one
 from benchmarks.tuner.live.task import LiveTask
-from ringtune.bench.network import joined_hosts
+from ringtune.measuring.bench.network import joined_hosts
 from tests.integration.hosts import needs_hosts
 
 STEPS = 40

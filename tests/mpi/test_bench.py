@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.contestants import BenchEnvironment, find_contestants
-from ringtune.bench.launching import launch
-from ringtune.bench.timing import Scheme
-from ringtune.bench.workloads import Workload, WorkloadGradient
+from ringtune.measuring.bench.contestants import BenchEnvironment, find_contestants
+from ringtune.measuring.bench.launching import launch
+from ringtune.measuring.bench.timing import Scheme
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 
 GRADIENTS = Workload("small", (WorkloadGradient("a:b", 1), WorkloadGradient("c=d", 70_001), WorkloadGradient("e", 15)))
 SCHEME = Scheme((1024, 1 << 20), (GRADIENTS,), size_ms=5, workload_ms=5)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timing of compiled programs, the same in each, so that they differ in the reduction alone. Its twin
-// for programs in Python is ringtune.bench.timing; `ringtune bench` gives both the same numbers.
+// for programs in Python is ringtune.measuring.bench.timing; `ringtune bench` gives both the same numbers.
 //
 // A *call* sums some float32 tensors over all ranks, in place: one of a given size, or the gradients of a workload's
 // step. A *group* is as many calls back to back as take about `group_s`: the clock is read around groups, so that it is

@@ -20,7 +20,7 @@ from typing import Any
 
 import ringtune.torch as hvd
 from benchmarks.service.engine_jobs.training import COMPUTING, ModelSteps
-from ringtune.bench.surface_rank import agree
+from ringtune.measuring.bench.surface_rank import agree
 from ringtune.session.process_sets import global_process_set
 from ringtune.session.submissions import world_of
 from ringtune.system.console import Console

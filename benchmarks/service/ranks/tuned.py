@@ -21,7 +21,7 @@ import torch
 import ringtune.callbacks
 import ringtune.torch as hvd
 from benchmarks.service.engine_jobs.training import COMMUNICATING, ModelSteps
-from ringtune.bench.surface_rank import agree, measure_config
+from ringtune.measuring.bench.surface_rank import agree, measure_config
 from ringtune.session.process_sets import global_process_set
 from ringtune.session.submissions import world_of
 from ringtune.tuner import Result

@@ -16,10 +16,10 @@ from rich.table import Table
 
 from benchmarks.tuner.regret.problems import SURFACES
 from benchmarks.tuner.regret.recorded import SUFFIX, recorded_problem
-from ringtune.bench.surface import SurfaceRequest, record_surface
-from ringtune.bench.surface_file import read_surface
-from ringtune.bench.surface_grid import Grid
-from ringtune.bench.workloads import Workload, WorkloadGradient
+from ringtune.measuring.bench.surface import SurfaceRequest, record_surface
+from ringtune.measuring.bench.surface_file import read_surface
+from ringtune.measuring.bench.surface_grid import Grid
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 from ringtune.tuner.simulator.architectures import MODELS
 from ringtune.tuner.space.parameters import MIB
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from ringtune.bench.surface_file import Header
+from ringtune.measuring.bench.surface_file import Header
 from ringtune.tuner import Config
 from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.simulator import Cluster, Gradient, Link, SimulatedJob, SimulatedMachine

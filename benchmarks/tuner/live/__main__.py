@@ -20,9 +20,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ringtune.bench.contestants import BenchEnvironment
-from ringtune.bench.network import Network, check_hosts, joined_hosts, parse_rate
 from ringtune.errors import RingtuneError
+from ringtune.measuring.bench.contestants import BenchEnvironment
+from ringtune.measuring.bench.network import Network, check_hosts, joined_hosts, parse_rate
 from ringtune.system.cache_files import user_cache_folder
 
 from .report import render

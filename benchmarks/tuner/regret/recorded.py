@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ringtune.bench.surface_file import Header, read_surface
 from ringtune.errors import ConfigError
+from ringtune.measuring.bench.surface_file import Header, read_surface
 from ringtune.tuner import (
     BooleanParameter,
     CategoryParameter,

@@ -161,10 +161,10 @@ def bench(
     """Compare the engine with this machine's limit and with other engines, in one interleaved run."""
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
-    from .bench.comparison import Request, run_bench  # noqa: PLC0415
-    from .bench.contestants import parse_settings  # noqa: PLC0415
-    from .bench.network_comparison import Topology, run_network_bench  # noqa: PLC0415
-    from .bench.workloads import read_workloads  # noqa: PLC0415
+    from ringtune.measuring.bench.comparison import Request, run_bench  # noqa: PLC0415
+    from ringtune.measuring.bench.contestants import parse_settings  # noqa: PLC0415
+    from ringtune.measuring.bench.network_comparison import Topology, run_network_bench  # noqa: PLC0415
+    from ringtune.measuring.bench.workloads import read_workloads  # noqa: PLC0415
 
     if (hosts is None) != (link is None):
         raise ConfigError("--hosts and --link go together; give both, such as --hosts 2 --link 1gbit, or neither")
@@ -195,8 +195,8 @@ def _record_surface(surface: Path, workloads: Sequence[Path], topology: Any, ask
     """Record the step times of one workload under every config of a grid."""
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
-    from .bench.surface import SurfaceRequest, record_surface  # noqa: PLC0415
-    from .bench.workloads import read_workloads  # noqa: PLC0415
+    from ringtune.measuring.bench.surface import SurfaceRequest, record_surface  # noqa: PLC0415
+    from ringtune.measuring.bench.workloads import read_workloads  # noqa: PLC0415
 
     if len(workloads) != 1:
         raise ConfigError(f"--record-surface records one workload, not {len(workloads)}; give one --workload FILE")

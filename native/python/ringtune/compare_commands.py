@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from .compare.comparison import FinishedComparison
-    from .compare.request import CompareRequest
+    from ringtune.measuring.compare.comparison import FinishedComparison
+    from ringtune.measuring.compare.request import CompareRequest
+
     from .launch.hosts import HostSlots
 
 
@@ -68,10 +69,10 @@ def compare(
     Example: ringtune compare -np 2 train.py --epochs 1
     """
     from ringtune.launch.options.choices import sent_variables  # noqa: PLC0415
+    from ringtune.measuring.compare.report import json_report, text_report  # noqa: PLC0415
+    from ringtune.measuring.compare.request import CompareRequest, RankProgram  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
 
-    from .compare.report import json_report, text_report  # noqa: PLC0415
-    from .compare.request import CompareRequest, RankProgram  # noqa: PLC0415
     from .launch.hosts import hosts_text  # noqa: PLC0415
 
     reach = {"-p": ssh_port, "-i": ssh_identity, "--rsh": rsh}
@@ -106,11 +107,10 @@ def _compared(
     """
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
+    from ringtune.measuring.compare.comparison import run_comparison  # noqa: PLC0415
+    from ringtune.measuring.compare.launching import ComparisonError  # noqa: PLC0415
+    from ringtune.measuring.compare.meeting import meeting_place  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415
-
-    from .compare.comparison import run_comparison  # noqa: PLC0415
-    from .compare.launching import ComparisonError  # noqa: PLC0415
-    from .compare.meeting import meeting_place  # noqa: PLC0415
 
     request.check()
     place = meeting_place(hosts, request.ranks, request.reach)
@@ -147,9 +147,9 @@ def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":
 def _keep(comparison: "FinishedComparison", environ: Mapping[str, str]) -> None:
     """Keep the comparison for `ringtune doctor`; a cache that cannot be written is a line on stderr."""
     from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415
+    from ringtune.measuring.compare.comparison import keep  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415
 
-    from .compare.comparison import keep  # noqa: PLC0415
     from .version import __version__  # noqa: PLC0415  (each command imports what it needs)
 
     hardware = hardware_fingerprint(hardware_facts([machine_facts()], "shm"), environ.get("RINGTUNE_HARDWARE"))

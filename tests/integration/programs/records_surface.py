@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ringtune.bench.surface import record_surface
+from ringtune.measuring.bench.surface import record_surface
 from tests.integration.small_recording import request
 
 record_surface(request(Path(sys.argv[1])), None, os.environ, Console(file=io.StringIO()))

@@ -13,10 +13,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks.tuner.live.schemes import conduct
 from benchmarks.tuner.live.task import MARK, LiveTask
-from ringtune.bench.network import INTERFACE
 from ringtune.ddp.buckets import bucket_space
 from ringtune.ddp.model import TARGET_NAME, DdpModel
 from ringtune.ddp.reducers import bucket_sizes
+from ringtune.measuring.bench.network import INTERFACE
 from ringtune.tuning.job.windows import WindowBuilder
 from ringtune.tuning.model.control import ControlGroup
 from ringtune.tuning.model.exchange import Exchange

@@ -8,8 +8,8 @@ import threading
 from benchmarks.tuner.live.schemes import conduct
 from benchmarks.tuner.live.task import MARK, LiveTask
 from ringtune._engine import allreduce_algorithms
-from ringtune.bench.surface_rank import TrainingSteps, agree
-from ringtune.bench.workloads import Workload, WorkloadGradient
+from ringtune.measuring.bench.surface_rank import TrainingSteps, agree
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 from ringtune.session.basics import init, shutdown
 from ringtune.session.process_sets import global_process_set
 from ringtune.session.submissions import world_of

@@ -4,7 +4,7 @@
 import time
 from collections.abc import Mapping
 
-from ringtune.compare.keeping import ComparisonStore, KeptComparison
+from ringtune.measuring.compare.keeping import ComparisonStore, KeptComparison
 from ringtune.system.counts import age_in_days, counted
 
 from .finding import DoctorSection

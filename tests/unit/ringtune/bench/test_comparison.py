@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.comparison import Request
-from ringtune.bench.contestants import BenchEnvironment, Contestant
-from ringtune.bench.launching import launch, rows_in
-from ringtune.bench.results import ResultRow
-from ringtune.bench.timing import Scheme
-from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.measuring.bench.comparison import Request
+from ringtune.measuring.bench.contestants import BenchEnvironment, Contestant
+from ringtune.measuring.bench.launching import launch, rows_in
+from ringtune.measuring.bench.results import ResultRow
+from ringtune.measuring.bench.timing import Scheme
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 
 REQUEST = Request(peers=("none",), ranks=2, sizes_bytes=(1024,), rounds=1, environments=Path())
 LINE = '{"way": "a", "workload": "", "bytes": 1024, "ranks": 2, "us_median": 1.5, "us_p99": 2.0}'

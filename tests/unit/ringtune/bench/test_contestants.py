@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.contestants import PEERS, BenchEnvironment, Contestant, find_contestants, parse_settings
 from ringtune.errors import ConfigError
+from ringtune.measuring.bench.contestants import PEERS, BenchEnvironment, Contestant, find_contestants, parse_settings
 from ringtune.system.usable_cores import usable_cores
 
 # Stands for compilers and MPI's programs.

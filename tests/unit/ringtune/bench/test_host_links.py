@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.bench.host_links import HostLinks
+from ringtune.measuring.bench.host_links import HostLinks
 
 
 def test_headers_are_not_payload() -> None:

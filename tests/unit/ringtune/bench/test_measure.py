@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ringtune.bench import launching
-from ringtune.bench.comparison import measure
-from ringtune.bench.contestants import BenchEnvironment, Contestant
-from ringtune.bench.timing import Scheme
+from ringtune.measuring.bench import launching
+from ringtune.measuring.bench.comparison import measure
+from ringtune.measuring.bench.contestants import BenchEnvironment, Contestant
+from ringtune.measuring.bench.timing import Scheme
 
 ROW = '{"way": "%s", "workload": "", "bytes": %d, "ranks": 4, "us_median": 1.0, "us_p99": 2.0}'
 SIZES = (1024, 65536)

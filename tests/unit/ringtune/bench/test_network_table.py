@@ -3,9 +3,9 @@
 
 from rich.console import Console
 
-from ringtune.bench.host_links import HostLinks
-from ringtune.bench.network_table import make_network_table, wire_note
-from ringtune.bench.results import Summary
+from ringtune.measuring.bench.host_links import HostLinks
+from ringtune.measuring.bench.network_table import make_network_table, wire_note
+from ringtune.measuring.bench.results import Summary
 
 WIRE = HostLinks(4, 2, 10**9)
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.bench.paired_ratios import Ratio, paired_ratio
+from ringtune.measuring.bench.paired_ratios import Ratio, paired_ratio
 
 
 def test_six_pairs_span_all_ratios() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.programs import LIMIT, built
 from ringtune.errors import ConfigError
+from ringtune.measuring.bench.programs import LIMIT, built
 
 # Stands for a compiler: it notes each call and writes what `-o` names.
 COMPILER = """#!/bin/sh

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.bench.results import ResultRow, Summary, summarize
+from ringtune.measuring.bench.results import ResultRow, Summary, summarize
 
 LIMIT_WAYS = ("staged", "registered")
 PEERS = ("mpich", "gloo")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ringtune.bench.surface import SurfaceRequest, _records, record_surface
-from ringtune.bench.surface_assignment import MAX_STEPS, MIN_STEPS, Assignment
-from ringtune.bench.surface_file import JOURNAL_SUFFIX
-from ringtune.bench.surface_rank import window_steps
-from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.errors import ConfigError
+from ringtune.measuring.bench.surface import SurfaceRequest, _records, record_surface
+from ringtune.measuring.bench.surface_assignment import MAX_STEPS, MIN_STEPS, Assignment
+from ringtune.measuring.bench.surface_file import JOURNAL_SUFFIX
+from ringtune.measuring.bench.surface_rank import window_steps
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 
 WORKLOAD = Workload("w", (WorkloadGradient("a", 256 * 1024), WorkloadGradient("b", 256 * 1024)))
 

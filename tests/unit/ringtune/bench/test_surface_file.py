@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.surface_file import SCHEMA, RecordedWindow, SurfaceJournal, read_surface, write_surface
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.measuring.bench.surface_file import SCHEMA, RecordedWindow, SurfaceJournal, read_surface, write_surface
 from tests.unit.full_disk import no_room_beyond
 
 HEADER = {"schema": SCHEMA, "workload": "w", "repeats": 2, "calls": []}

@@ -3,8 +3,8 @@
 
 import pytest
 
-from ringtune.bench.surface_grid import Grid, grid_configs, turns
 from ringtune.errors import ConfigError
+from ringtune.measuring.bench.surface_grid import Grid, grid_configs, turns
 from ringtune.tuner.space.parameters import MIB, default_config
 
 ALGORITHMS = ("direct", "reduce_scatter_allgather")

@@ -4,9 +4,9 @@
 import pytest
 from rich.console import Console
 
-from ringtune.bench.paired_ratios import Ratio
-from ringtune.bench.results import PairedRatio, Summary
-from ringtune.bench.table import comparison_text, make_tables, ratio_text, size_text, time_text
+from ringtune.measuring.bench.paired_ratios import Ratio
+from ringtune.measuring.bench.results import PairedRatio, Summary
+from ringtune.measuring.bench.table import comparison_text, make_tables, ratio_text, size_text, time_text
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from ringtune.bench.timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes, row
-from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.errors import RingtuneError
+from ringtune.measuring.bench.timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes, row
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 
 WORKLOAD = Workload("small", (WorkloadGradient("layer.weight", 8), WorkloadGradient("kernel:0=a", 1)))
 SCHEME = Scheme((4, 4096), (WORKLOAD,), group_ms=0.01, max_calls=7, size_ms=0.1, workload_ms=0.2)

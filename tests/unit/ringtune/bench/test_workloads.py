@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ringtune.bench.workloads import Workload, WorkloadGradient, read_workload, read_workloads
 from ringtune.errors import ConfigError
+from ringtune.measuring.bench.workloads import Workload, WorkloadGradient, read_workload, read_workloads
 from ringtune.tuner.simulator.job import read_gradients
 
 CONTENTS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.compare.import_watch import ImportWatch
+from ringtune.measuring.compare.import_watch import ImportWatch
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import pytest
 from rich.console import Console
 
-from ringtune.compare import comparison
-from ringtune.compare.comparison import planned_steps, run_comparison
-from ringtune.compare.launching import Run, StoreAddress
-from ringtune.compare.messages import Arm
-from ringtune.compare.request import CompareRequest, RankProgram
+from ringtune.measuring.compare import comparison
+from ringtune.measuring.compare.comparison import planned_steps, run_comparison
+from ringtune.measuring.compare.launching import Run, StoreAddress
+from ringtune.measuring.compare.messages import Arm
+from ringtune.measuring.compare.request import CompareRequest, RankProgram
 
 REQUEST = CompareRequest(2, RankProgram(("python",), "train.py", ()), pairs=4, seconds=4.0)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.compare.request import CompareRequest, RankProgram, arm_environment, left_out
 from ringtune.errors import ConfigError
+from ringtune.measuring.compare.request import CompareRequest, RankProgram, arm_environment, left_out
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ringtune.compare.comparison import FinishedComparison
-from ringtune.compare.launching import ComparisonError, Run, checked_run
-from ringtune.compare.messages import MARK, RunOrder, record_in
-from ringtune.compare.report import json_report, text_report
-from ringtune.compare.request import CompareRequest, RankProgram
-from ringtune.compare.verdict import Verdict
+from ringtune.measuring.compare.comparison import FinishedComparison
+from ringtune.measuring.compare.launching import ComparisonError, Run, checked_run
+from ringtune.measuring.compare.messages import MARK, RunOrder, record_in
+from ringtune.measuring.compare.report import json_report, text_report
+from ringtune.measuring.compare.request import CompareRequest, RankProgram
+from ringtune.measuring.compare.verdict import Verdict
 
 ORDER = RunOrder("token", "ddp", 5, 100, "127.0.0.1", 29500)
 

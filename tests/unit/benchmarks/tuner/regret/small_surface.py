@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ringtune.bench.surface_file import SCHEMA, RecordedWindow, SurfaceJournal, write_surface
+from ringtune.measuring.bench.surface_file import SCHEMA, RecordedWindow, SurfaceJournal, write_surface
 from ringtune.tuner import default_config
 
 HEADER = {

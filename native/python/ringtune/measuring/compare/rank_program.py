@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a comparison: `python -m ringtune.compare.rank_program ORDER PROGRAM ARGUMENTS...`.
+"""One rank of a comparison: `python -m ringtune.measuring.compare.rank_program ORDER PROGRAM ARGUMENTS...`.
 
 It runs the user's program as Python would, with torch's variables set as torchrun sets them. Once the program has
 imported torch, steps are counted and DDP is served by whom the order says; likewise `ringtune.torch`.

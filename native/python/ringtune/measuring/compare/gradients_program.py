@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import distributed as dist
 
-from ringtune.bench.workloads import read_workload
 from ringtune.errors import RingtuneError
+from ringtune.measuring.bench.workloads import read_workload
 
 from .messages import Arm
 

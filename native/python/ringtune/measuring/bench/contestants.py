@@ -152,9 +152,9 @@ def _layers(surroundings: BenchEnvironment) -> list[Contestant]:
 
 
 def engine_program(surroundings: BenchEnvironment, name: str) -> tuple[str, ...]:
-    """Return the command that starts `ringtune.bench.NAME_rank` on as many ranks as are wanted."""
+    """Return the command that starts `ringtune.measuring.bench.NAME_rank` on as many ranks as are wanted."""
     start = (sys.executable, "-m", "ringtune.cli", "run", "-np", str(surroundings.ranks))
-    return (*start, sys.executable, "-m", f"ringtune.bench.{name}_rank")
+    return (*start, sys.executable, "-m", f"ringtune.measuring.bench.{name}_rank")
 
 
 def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
@@ -258,7 +258,7 @@ def _gloo(name: str, surroundings: BenchEnvironment) -> Contestant | str:
     if importlib.util.find_spec("torch") is None:
         return f"{sys.executable} has no torch, which brings it"
     start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(surroundings.ranks))
-    return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.bench.gloo_rank"))
+    return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.measuring.bench.gloo_rank"))
 
 
 def _horovod(name: str, surroundings: BenchEnvironment) -> Contestant | str:
@@ -267,4 +267,4 @@ def _horovod(name: str, surroundings: BenchEnvironment) -> Contestant | str:
     if importlib.util.find_spec("horovod") is None or not horovodrun.is_file():
         return f"{sys.executable} has no horovod, or no {horovodrun.name} beside it"
     start = (str(horovodrun), "-np", str(surroundings.ranks), sys.executable)
-    return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.bench.horovod_rank"))
+    return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.measuring.bench.horovod_rank"))

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ringtune.bench.workloads import read_workload
 from ringtune.errors import ConfigError
+from ringtune.measuring.bench.workloads import read_workload
 
 from .messages import Arm
 
 MIN_PAIRS, MAX_PAIRS = 2, 1000
 MAX_SECONDS = 86_400.0
 MAX_STEPS = 10_000_000
-GRADIENTS_MODULE = "ringtune.compare.gradients_program"
+GRADIENTS_MODULE = "ringtune.measuring.compare.gradients_program"
 LAUNCHERS = ("torchrun", "accelerate", "mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "ringtune", "composer")
 _PYTHON = re.compile(r"python[0-9.]*")
 _WITH_VALUE = ("-W", "-X")

@@ -33,7 +33,7 @@ READ_BYTES = 1 << 16
 NO_PREFIX = "--no-prefix-output"
 FIRST_TO_FAIL = re.compile(r"ringtune run: rank (\d+) of (\d+) \(.*the first to fail")
 NO_JOB_KEY = b"\n"  # the launcher makes one
-RANK_MODULE = "ringtune.compare.rank_program"
+RANK_MODULE = "ringtune.measuring.compare.rank_program"
 ARM_NAMES: Mapping[Arm, str] = {"ddp": "DDP", "ringtune": "ringtune"}
 
 

@@ -196,7 +196,7 @@ class _Recorder:
         assignment = Assignment(request.workload.argument(), request.step_compute_ms, request.window_ms, configs)
         remote = [] if network is None else ["-H", network.places(request.ranks), "--rsh", str(network.remote_shell)]
         start = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(request.ranks), *remote, "--no-prefix-output"]
-        command = [*start, sys.executable, "-m", "ringtune.bench.surface_rank", assignment.argument()]
+        command = [*start, sys.executable, "-m", "ringtune.measuring.bench.surface_rank", assignment.argument()]
         return command if network is None else network.hosts[0].launcher_command(*command)
 
 

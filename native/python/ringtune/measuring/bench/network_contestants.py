@@ -17,7 +17,7 @@ HIERARCHICAL = "hierarchical"
 RING = "ring"
 _ALGORITHM = "RINGTUNE_HIERARCHICAL_ALLREDUCE"
 _GLOO_PORT = 29_500  # nothing else runs in this network
-_GLOO_RANK = "ringtune.bench.gloo_rank"
+_GLOO_RANK = "ringtune.measuring.bench.gloo_rank"
 
 
 def find_network_contestants(
@@ -51,7 +51,7 @@ def ways_of_the_engine(settings: Mapping[str, str]) -> dict[str, dict[str, str]]
 
 
 def _engine(name: str, variables: Mapping[str, str], network: Network, ranks: int) -> Contestant:
-    command = (*_run(network, ranks), sys.executable, "-m", "ringtune.bench.network_rank", name)
+    command = (*_run(network, ranks), sys.executable, "-m", "ringtune.measuring.bench.network_rank", name)
     return Contestant(name, is_peer=False, command=command, variables=variables)
 
 

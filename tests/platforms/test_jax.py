@@ -9,8 +9,8 @@ from pathlib import Path
 import jax
 import pytest
 
-from ringtune.graph_library import library_folders
-from ringtune.jax_op import jax_library
+from ringtune.graph_operations.graph_library import library_folders
+from ringtune.graph_operations.jax_op import jax_library
 from tests.e2e.documented_commands import blocks_of, script_of
 from tests.house.source_tree import REPOSITORY
 from tests.integration.jobs import Finished, ringtune, run_job

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune import graph_library
+from ringtune.graph_operations import graph_library
 from tests.integration.forked_ranks import Forked
 from tests.integration.jobs import Finished, Ranks, run_job
 

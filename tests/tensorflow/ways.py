@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of gradients in graphs: TensorFlow operations, or numpy functions."""
 
-from ringtune import graph_library
+from ringtune.graph_operations import graph_library
 
 
 def choose_way(way: str, rank: int) -> None:

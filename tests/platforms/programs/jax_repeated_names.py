@@ -17,7 +17,7 @@ import optax
 import pytest
 
 import ringtune.jax as hvd
-from ringtune import graph_library
+from ringtune.graph_operations import graph_library
 
 if "fallback" in sys.argv:
     graph_library.library_folders = lambda: iter([Path("/nowhere")])

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ringtune.jax as hvd
-from ringtune import graph_library
+from ringtune.graph_operations import graph_library
 
 IS_FALLBACK = "fallback" in sys.argv
 if IS_FALLBACK:

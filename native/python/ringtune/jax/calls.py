@@ -19,7 +19,7 @@ import numpy as np
 from jax.experimental import io_callback
 
 from ringtune.errors import ConfigError
-from ringtune.jax_op import CALLS, HANDLERS, HOW_TO_BUILD, jax_library
+from ringtune.graph_operations.jax_op import CALLS, HANDLERS, HOW_TO_BUILD, jax_library
 from ringtune.session.process_sets import ProcessSet, global_process_set
 from ringtune.session.session import SESSION
 from ringtune.session.submissions import world_of

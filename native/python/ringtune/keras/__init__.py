@@ -10,7 +10,7 @@ model.fit(data, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0), hv
 ```
 """
 
-from ringtune.keras_backend import check_keras_backend
+from ringtune.graph_operations.keras_backend import check_keras_backend
 from ringtune.settings.horovod_gaps import gap_error
 
 check_keras_backend()  # first: on another backend there may be no TensorFlow to import

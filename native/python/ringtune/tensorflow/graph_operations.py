@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from ringtune.errors import ConfigError
+from ringtune.graph_operations.tensorflow_op import HOW_TO_BUILD, tensorflow_library
 from ringtune.session.submissions import REDUCIBLE, Group, Reduction, check_reduction, reducible_number
 from ringtune.system.console import Console
-from ringtune.tensorflow_op import HOW_TO_BUILD, tensorflow_library
 from ringtune.world.world import World
 
 from .host import call_host

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.keras_backend import check_keras_backend
+from ringtune.graph_operations.keras_backend import check_keras_backend
 from ringtune.session.process_sets import ProcessSet, global_process_set
 from ringtune.session.submissions import Average, ReduceOp, Sum
 

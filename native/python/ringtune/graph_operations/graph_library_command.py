@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 
 from ringtune.errors import ConfigError
-
-from .graph_library import GraphLibrary
+from ringtune.graph_operations.graph_library import GraphLibrary
 
 
 def build_library(module: str, framework: str, library: Callable[[], GraphLibrary]) -> int:

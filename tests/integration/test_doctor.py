@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from ringtune import cli, doctor
-from ringtune.doctor import DoctorReport
-from ringtune.findings import machine, storage
+from ringtune import cli
+from ringtune.commands import doctor
+from ringtune.commands.doctor import DoctorReport
+from ringtune.commands.findings import machine, storage
 from ringtune.identity.gpu_facts import Gpus
 from ringtune.tuner import StudyStore
 from ringtune.tuning.service_link.spool import Spool
@@ -78,7 +79,7 @@ def test_a_busy_machine_is_a_problem(
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a service that shares few and busy cores answer."""
-    monkeypatch.setattr("ringtune.findings.service.LIMIT_S", LIMIT_S)
+    monkeypatch.setattr("ringtune.commands.findings.service.LIMIT_S", LIMIT_S)
 
 
 @pytest.mark.usefixtures("patient")
@@ -121,11 +122,11 @@ def test_a_service_that_is_away_is_a_problem_with_a_remedy(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody there, somebody who says nothing, something else than the service, a URL that is none."""
-    monkeypatch.setattr("ringtune.findings.service.LIMIT_S", 0.5)
+    monkeypatch.setattr("ringtune.commands.findings.service.LIMIT_S", 0.5)
     away = doctor.examine({**environ, "AUTOTUNE_SERVICE_URL": closed_port()})
     with serving(black_hole) as url:
         silent = doctor.examine({**environ, "AUTOTUNE_SERVICE_URL": url})
-    monkeypatch.setattr("ringtune.findings.service.LIMIT_S", LIMIT_S)
+    monkeypatch.setattr("ringtune.commands.findings.service.LIMIT_S", LIMIT_S)
     with serving(always(http_reply(b'{"info": {}}'))) as url:
         other = doctor.examine({**environ, "AUTOTUNE_SERVICE_URL": url})
     malformed = doctor.examine({**environ, "AUTOTUNE_SERVICE_URL": "ftp://x"})

@@ -15,18 +15,18 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from ringtune.commands.compare_commands import add_commands as add_compare_commands
+from ringtune.commands.rendezvous_command import add_commands as add_rendezvous_command
+from ringtune.commands.run_command import add_commands as add_run_command
+from ringtune.commands.service_commands import add_commands as add_client_commands
+from ringtune.commands.tune_commands import add_commands as add_tune_commands
+from ringtune.commands.usage_errors import is_usage_error, usage_advice
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.system.printable import printable, printable_lines
 from ringtune.system.standard_streams import occupy_standard_streams
 from ringtune.version import __version__
 
-from .compare_commands import add_commands as add_compare_commands
-from .rendezvous_command import add_commands as add_rendezvous_command
-from .run_command import add_commands as add_run_command
 from .service.commands import add_commands as add_server_commands
-from .service_commands import add_commands as add_client_commands
-from .tune_commands import add_commands as add_tune_commands
-from .usage_errors import is_usage_error, usage_advice
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -269,7 +269,7 @@ def doctor(
 
     Example: ringtune doctor --json
     """
-    from .doctor import examine, fingerprint_report  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.commands.doctor import examine, fingerprint_report  # noqa: PLC0415  (each command imports what it needs)
 
     if fingerprint:
         facts = fingerprint_report(os.environ)

@@ -3,7 +3,7 @@
 
 import typer
 
-from ringtune.service_commands import add_commands
+from ringtune.commands.service_commands import add_commands
 
 
 def ringtune(*arguments: str) -> int:

@@ -38,7 +38,7 @@ def test_without_a_service_everything_stays_as_it_is(tmp_path: Path) -> None:
 def test_without_a_service_httpx_is_not_imported() -> None:
     """A job without a service does not pay for the import of httpx."""
     code = (
-        "import sys, pathlib; import ringtune.tuning.service_link as s, ringtune.service_commands; "
+        "import sys, pathlib; import ringtune.tuning.service_link as s, ringtune.commands.service_commands; "
         "s.service_link(None, None, pathlib.Path(), None); print('httpx' in sys.modules)"
     )
 

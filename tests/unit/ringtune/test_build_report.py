@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.build_report import build_report
+from ringtune.commands.build_report import build_report
 from ringtune.session import basics
 
 

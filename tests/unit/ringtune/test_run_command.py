@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ringtune.commands.run_command import check_here
 from ringtune.errors import ConfigError
-from ringtune.run_command import check_here
 from ringtune.settings.settings import Settings
 
 

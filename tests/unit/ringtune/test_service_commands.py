@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ringtune.commands.service_commands import push, recommend
 from ringtune.errors import ConfigError
-from ringtune.service_commands import push, recommend
 
 
 @pytest.mark.parametrize(

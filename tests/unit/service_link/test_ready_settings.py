@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from ringtune.client import Evidence, Recommendation, ServiceReplyError
-from ringtune.errors import ConfigError
-from ringtune.settings.settings import Settings
-from ringtune.shared_service.advice.wording import evidence_text
-from ringtune.shared_service.rest_models import StudyKey
-from ringtune.system.printable import printable
-from ringtune.tuner import Config, default_config
-from ringtune.tuning.service_link.ready_settings import (
+from ringtune.commands.ready_settings import (
     advice_text,
     checked_config,
     engine_variables,
@@ -22,6 +16,12 @@ from ringtune.tuning.service_link.ready_settings import (
     pasted_config,
     shell_text,
 )
+from ringtune.errors import ConfigError
+from ringtune.settings.settings import Settings
+from ringtune.shared_service.advice.wording import evidence_text
+from ringtune.shared_service.rest_models import StudyKey
+from ringtune.system.printable import printable
+from ringtune.tuner import Config, default_config
 
 CHOSEN = default_config().replace(
     {"fusion_bytes": 1 << 20, "cycle_ms": 0.123456, "response_cache": False, "chunk_bytes": 65536}

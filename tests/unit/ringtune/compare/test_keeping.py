@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.findings.comparisons import examine_comparisons
+from ringtune.commands.findings.comparisons import examine_comparisons
 from ringtune.measuring.compare.keeping import MAX_ENTRIES, ComparisonStore, KeptComparison
 
 ENTRY = KeptComparison(1000.0, "aa", "train.py", 2, "", 6, 10.0, 12.5, 1.25, 1.125, 1.375, "0.2.0")

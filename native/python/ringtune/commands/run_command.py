@@ -16,9 +16,8 @@ from ringtune.launch.options.command import GroupedCommand, as_command
 from ringtune.launch.options.controllers import starts_by_mpi
 
 if TYPE_CHECKING:
+    from ringtune.launch import JobLoop, LaunchPlan, OutputTaker, Reach
     from ringtune.settings.settings import Settings
-
-    from .launch import JobLoop, LaunchPlan, OutputTaker, Reach
 
 START_TIMEOUT_S = 30.0
 START_TIMEOUT_NAME = "HOROVOD_START_TIMEOUT"
@@ -50,9 +49,8 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
 
 def _run_fixed(command: list[str], choices: Choices, inherited: Mapping[str, str]) -> int:
     """Run a job whose ranks are all started at once."""
+    from ringtune.launch import Launcher, describe, make_plan  # noqa: PLC0415  (each command imports what it needs)
     from ringtune.launch.options.places import named_hosts, named_interfaces  # noqa: PLC0415
-
-    from .launch import Launcher, describe, make_plan  # noqa: PLC0415  (each command imports what it needs)
 
     interfaces = named_interfaces(choices)
     plan = make_plan(
@@ -76,11 +74,10 @@ def _run_fixed(command: list[str], choices: Choices, inherited: Mapping[str, str
 
 def _run_elastic(command: list[str], choices: Choices, inherited: Mapping[str, str]) -> int:
     """Run a job whose workers come and go."""
+    from ringtune.launch import make_elastic_plan  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.launch.elastic import ElasticLaunch, ElasticLauncher, describe_elastic  # noqa: PLC0415
     from ringtune.launch.options.elasticity import elastic_hosts, elastic_limits  # noqa: PLC0415
     from ringtune.launch.options.places import named_interfaces  # noqa: PLC0415
-
-    from .launch import make_elastic_plan  # noqa: PLC0415  (each command imports what it needs)
-    from .launch.elastic import ElasticLaunch, ElasticLauncher, describe_elastic  # noqa: PLC0415
 
     interfaces = named_interfaces(choices)
     limits = elastic_limits(choices, inherited, _start_limit_s(choices, inherited))
@@ -112,7 +109,7 @@ def check_here(settings: "Settings") -> None:
     Args:
         settings: The job's settings.
     """
-    from .client.address import service_url  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.client.address import service_url  # noqa: PLC0415  (each command imports what it needs)
 
     if settings.autotune and settings.service_url is not None:
         service_url(settings.service_url)
@@ -127,8 +124,8 @@ def check_here(settings: "Settings") -> None:
 
 def _problem_of(file: Path, *, is_log: bool) -> str:
     """Return why a file cannot be written, and what to do; empty if it can, once the job has made its folder."""
-    from .tuner.logs.file import advice_on  # noqa: PLC0415  (each command imports what it needs)
-    from .tuner.logs.log import open_log  # noqa: PLC0415
+    from ringtune.tuner.logs.file import advice_on  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.tuner.logs.log import open_log  # noqa: PLC0415
 
     try:
         if is_log and file.exists() and not file.is_fifo():
@@ -149,10 +146,9 @@ def _check(environ: Mapping[str, str], choices: Choices) -> "Settings":
     Raises:
         ConfigError: If a variable of the ranks is not allowed.
     """
+    from ringtune._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
     from ringtune.settings.settings import Settings  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415
-
-    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
 
     for warning in choices.warnings():
         write_line(f"ringtune run: warning: {warning}.")
@@ -183,7 +179,7 @@ def _say_if_verbose(choices: Choices, describe: Callable[[], Iterable[str]]) -> 
 
 def _launched(make: "Callable[[Sequence[OutputTaker]], JobLoop]", choices: Choices, ranks: int | None) -> int:
     """Run the job to its end, with what ranks write in a folder if one is named, and return the exit code."""
-    from .launch import OutputFolder  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.launch import OutputFolder  # noqa: PLC0415  (each command imports what it needs)
 
     folder = choices.value("output_filename")
     if folder is None:
@@ -195,9 +191,8 @@ def _launched(make: "Callable[[Sequence[OutputTaker]], JobLoop]", choices: Choic
 
 def _become_mpirun(plan: "LaunchPlan", choices: Choices, interfaces: Sequence[str]) -> NoReturn:
     """Replace this process by mpirun: what signals, terminals and exit codes mean is then up to MPI alone."""
+    from ringtune.launch.mpirun import MpiOptions, find_mpirun, mpi_command  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415  (each command imports what it needs)
-
-    from .launch.mpirun import MpiOptions, find_mpirun, mpi_command  # noqa: PLC0415
 
     identity = choices.value("ssh_identity_file")
     options = MpiOptions(
@@ -228,8 +223,8 @@ def _make_folder(folder: Path) -> None:
 
 def _report(choices: Choices) -> str:
     """Return what --version or --check-build print."""
-    from .build_report import build_report  # noqa: PLC0415
-    from .version import __version__  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.commands.build_report import build_report  # noqa: PLC0415
+    from ringtune.version import __version__  # noqa: PLC0415  (each command imports what it needs)
 
     return __version__ if choices.value("version") else build_report()
 
@@ -256,9 +251,8 @@ def _start_limit_s(choices: Choices, environ: Mapping[str, str]) -> float:
 
 def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> "Reach":
     """Return how other hosts are reached."""
+    from ringtune.launch import Reach, make_remote_shell  # noqa: PLC0415  (each command imports what it needs)
     from ringtune.meeting.rendezvous.interfaces import interface_address  # noqa: PLC0415
-
-    from .launch import Reach, make_remote_shell  # noqa: PLC0415  (each command imports what it needs)
 
     limit_s = _start_limit_s(choices, environ)
     identity = choices.value("ssh_identity_file")

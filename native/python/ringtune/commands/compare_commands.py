@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from ringtune.launch.hosts import HostSlots
     from ringtune.measuring.compare.comparison import FinishedComparison
     from ringtune.measuring.compare.request import CompareRequest
-
-    from .launch.hosts import HostSlots
 
 
 Hosts = Annotated[
@@ -68,12 +67,11 @@ def compare(
 
     Example: ringtune compare -np 2 train.py --epochs 1
     """
+    from ringtune.launch.hosts import hosts_text  # noqa: PLC0415
     from ringtune.launch.options.choices import sent_variables  # noqa: PLC0415
     from ringtune.measuring.compare.report import json_report, text_report  # noqa: PLC0415
     from ringtune.measuring.compare.request import CompareRequest, RankProgram  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
-
-    from .launch.hosts import hosts_text  # noqa: PLC0415
 
     reach = {"-p": ssh_port, "-i": ssh_identity, "--rsh": rsh}
     named = _hosts(hosts=hosts, hostfile=hostfile, ssh_port=ssh_port, ssh_identity_file=ssh_identity, rsh=rsh)
@@ -149,8 +147,7 @@ def _keep(comparison: "FinishedComparison", environ: Mapping[str, str]) -> None:
     from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415
     from ringtune.measuring.compare.comparison import keep  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415
-
-    from .version import __version__  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.version import __version__  # noqa: PLC0415  (each command imports what it needs)
 
     hardware = hardware_fingerprint(hardware_facts([machine_facts()], "shm"), environ.get("RINGTUNE_HARDWARE"))
     try:

@@ -91,9 +91,8 @@ def tune(
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415
+    from ringtune.tuner import DEFAULT_DESIGNER  # noqa: PLC0415
     from ringtune.tuning.command import TuneRequest, run_tune  # noqa: PLC0415
-
-    from .tuner import DEFAULT_DESIGNER  # noqa: PLC0415
 
     if score not in {"output", "wall"}:
         raise ConfigError(f"--score {score} is not known; known are output and wall")

@@ -53,13 +53,12 @@ def rendezvous(
 
     Example: ringtune rendezvous -np 4 --listen 10.0.0.1:29400
     """
+    from ringtune.launch.join_service import JoinedJob, listening_address, serve_job  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
     from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME, read_job_key  # noqa: PLC0415
     from ringtune.meeting.rendezvous.server import Patience  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415
     from ringtune.system.printable import printable  # noqa: PLC0415
-
-    from .launch.join_service import JoinedJob, listening_address, serve_job  # noqa: PLC0415
 
     fewest, most = _numbers(workers, min_workers, max_workers)
     environ = environment()

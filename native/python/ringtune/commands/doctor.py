@@ -5,16 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ringtune.commands.findings.comparisons import examine_comparisons
+from ringtune.commands.findings.finding import DoctorSection, FoundProblem
+from ringtune.commands.findings.machine import examine_engine, examine_gpus, examine_machine, examine_packages
+from ringtune.commands.findings.service import examine_service
+from ringtune.commands.findings.storage import examine_storage
+from ringtune.errors import ConfigError
 from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, machine_facts
 from ringtune.identity.gpu_facts import find_gpus
 from ringtune.settings.settings import Settings
-
-from .errors import ConfigError
-from .findings.comparisons import examine_comparisons
-from .findings.finding import DoctorSection, FoundProblem
-from .findings.machine import examine_engine, examine_gpus, examine_machine, examine_packages
-from .findings.service import examine_service
-from .findings.storage import examine_storage
 
 JSON_SCHEMA = 1
 

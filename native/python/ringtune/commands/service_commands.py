@@ -63,9 +63,8 @@ def _say(text: str, *, is_fault: bool = False) -> None:
 
 def _push_log(client: "ServiceClient", path: Path) -> bool:
     """Report the runs of a log; return whether all that is in it is there now."""
+    from ringtune.tuner import read_log  # noqa: PLC0415
     from ringtune.tuning.service_link.results import first_runs  # noqa: PLC0415  (each command imports what it needs)
-
-    from .tuner import read_log  # noqa: PLC0415
 
     try:
         contents = read_log(path)
@@ -84,10 +83,9 @@ def _push_log(client: "ServiceClient", path: Path) -> bool:
 
 def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
     """Report one run and say what became of it; return whether all of it is there now."""
+    from ringtune.tuner import Phase  # noqa: PLC0415
+    from ringtune.tuner.logs.records import record_to_json  # noqa: PLC0415
     from ringtune.tuning.service_link.results import job_uuid  # noqa: PLC0415  (each command imports what it needs)
-
-    from .tuner import Phase  # noqa: PLC0415
-    from .tuner.logs.records import record_to_json  # noqa: PLC0415
 
     if log.run is None:
         _say(f"{path}: run {log.run_id[:40]!r} has lost its first line and cannot be reported", is_fault=True)
@@ -151,8 +149,8 @@ def recommend(
 
 def _check_target(target: str) -> None:
     """Raise ConfigError for an engine that has no config to recommend."""
+    from ringtune.commands.ready_settings import ENGINE_TARGET  # noqa: PLC0415
     from ringtune.tuning.command.engines import engine_names  # noqa: PLC0415  (each command imports what it needs)
-    from ringtune.tuning.service_link.ready_settings import ENGINE_TARGET  # noqa: PLC0415
 
     known = (ENGINE_TARGET, *engine_names())
     if target not in known:
@@ -194,7 +192,7 @@ def _client(service_url: str | None) -> "ServiceClient | None":
     url = service_url or environ.get(URL_NAME)
     if not url:
         return None
-    from .client import ExchangeLimits, ServiceClient  # noqa: PLC0415  (httpx is for those who have a service)
+    from ringtune.client import ExchangeLimits, ServiceClient  # noqa: PLC0415  (httpx is for those who have a service)
 
     return ServiceClient(url, environ.get(TOKEN_NAME) or None, ExchangeLimits(PUSH_LIMIT_S, PUSH_REPLY_BYTES))
 
@@ -224,10 +222,9 @@ def _from_service(client: "ServiceClient", query: "StudyQuery") -> "Recommendati
 
 def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
     from ringtune.system.cache_files import user_cache_folder  # noqa: PLC0415
+    from ringtune.tuner import StudyStore  # noqa: PLC0415
     from ringtune.tuning.job.memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)
     from ringtune.tuning.service_link.local_studies import model_names, recommend_from  # noqa: PLC0415
-
-    from .tuner import StudyStore  # noqa: PLC0415
 
     environ = _environment()
     setting = environ.get(CACHE_NAME)
@@ -246,8 +243,8 @@ def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
 
 def _print(offer: "Recommendation", output: str) -> None:
     from ringtune._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+    from ringtune.commands import ready_settings as ready  # noqa: PLC0415
     from ringtune.shared_service.advice.wording import evidence_text  # noqa: PLC0415
-    from ringtune.tuning.service_link import ready_settings as ready  # noqa: PLC0415
 
     config = ready.checked_config(offer, allreduce_algorithms())
     pasted, notes = ready.pasted_config(offer, config), [evidence_text(offer), offer.reason or ""]
@@ -268,7 +265,7 @@ def _print_table(config: Mapping[str, Any], notes: list[str]) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    from .tuner import readable_value  # noqa: PLC0415
+    from ringtune.tuner import readable_value  # noqa: PLC0415
 
     table = Table("parameter", "value")
     for name, value in config.items():

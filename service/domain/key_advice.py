@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice on a study by the rule of `ringtune.shared_service.advice`, from the tables: one answer for the API and for every page."""
+"""Advice on a study by the rule of `ringtune.shared_service.advice`, from the tables: one for API and pages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read from docs/architecture.md who may use whom: what is documented is what is enforced.
-
-Duty: two Markdown tables, found by their headings' first column: `layer of native/src` and `module`.
-"""
+"""Read the tables of docs/architecture.md, found by the heading of their first column: the document is the rule."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +16,6 @@ class Row:
 
     name: str
     may_use: frozenset[str]
-    never: frozenset[str]  # third parties; empty where the table has no such column
 
     def allows(self, other: str) -> bool:
         """Return whether this layer may use another one, given by its row's name."""
@@ -41,8 +37,7 @@ def layer_table(tree: SourceTree, first_heading: str) -> dict[str, Row]:
         elif cells[0] == first_heading:
             is_inside = True
         elif is_inside and not cells[0].startswith("--"):
-            never = _names(cells[2]) if len(cells) > 2 else frozenset()
-            rows |= {name: Row(name, _names(cells[1]), never) for name in _names(cells[0])}
+            rows |= {name: Row(name, _names(cells[1])) for name in _names(cells[0])}
     if not rows:
         raise ValueError(f"{ARCHITECTURE} has no table whose first column is headed '{first_heading}'")
     return rows

@@ -5,15 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.house import documentation, folders, forbidden, lock_files, native_layers, python_layers, sizes
+from tests.house import documentation, environment_reads, folders, forbidden, lock_files, native_layers, sizes
 from tests.house.source_tree import REPOSITORY, SourceTree, Violation, listing
 
 GATES = (
     sizes.long_files,
     sizes.large_functions,
     native_layers.include_violations,
-    python_layers.import_violations,
-    python_layers.environment_violations,
+    environment_reads.environment_violations,
     forbidden.missing_licences,
     forbidden.vague_names,
     forbidden.code_from_data,

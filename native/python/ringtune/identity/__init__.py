@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What identifies a job's question: fingerprints of machine and model, and the facts behind them."""
+"""Fingerprints of machine and model, and the facts behind them: they say which question a tuning run answers."""

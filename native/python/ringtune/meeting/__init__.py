@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ranks find each other: from an environment or a launcher to authenticated connections, or to MPI."""
+"""Meeting of ranks: from an environment or a launcher to authenticated connections, or to MPI."""

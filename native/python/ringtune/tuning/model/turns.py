@@ -45,7 +45,7 @@ class TurnWords:
 
 
 class RoundBeacons:
-    """One rank's beacons between two rounds; see `ringtune.tuning.job.hosts_turn.Beacons`. Safe to use from any thread."""
+    """Beacons of one rank between two rounds; see `tuning.job.hosts_turn.Beacons`. Safe to use from any thread."""
 
     def __init__(self, rank: int) -> None:
         """Begin with nothing shown."""

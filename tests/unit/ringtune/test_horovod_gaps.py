@@ -38,7 +38,7 @@ def names_of(front_end: str) -> set[str]:
 
 def definitions(front_end: str) -> dict[str, ast.FunctionDef]:
     """Return the functions at the top of a front end's modules, its own before those that it takes from others."""
-    shared = ("tensorflow", ".") if front_end == "keras" else (".",)
+    shared = ("tensorflow", "session") if front_end == "keras" else ("session",)
     found: dict[str, ast.FunctionDef] = {}
     for folder in (front_end, *shared):
         for module in sorted((PACKAGES / folder).glob("*.py")):

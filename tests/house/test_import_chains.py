@@ -80,6 +80,7 @@ def test_the_package_keeps_the_contracts() -> None:
         ("session", "torch", "below the front ends"),
         ("jax", "torch", "a front end reaches no other"),
         ("ddp", "jax", "PyTorch's front ends"),
+        ("session", "ringtune.spark", "the core reaches no platform"),
         ("client", "fastapi", "a job's client"),
         ("service/store", "ringtune.service.api", "floors of the service"),
         ("service/store", "starlette", "the service's domain and store"),

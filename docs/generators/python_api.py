@@ -25,7 +25,7 @@ PACKAGES = (
     "ringtune.tuner.simulator",
     "ringtune.callbacks",
     "ringtune.client",
-    "ringtune.tuning.command",
+    "ringtune.launch_tuning",
     "ringtune.errors",
 )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.tuning.command import plugin_path
+from ringtune.launch_tuning import plugin_path
 from ringtune.tuning.command.engines.nccl_table import TABLE_VARIABLE, Rule, encode_table, write_table
 from tests.integration.nccl_plugin import (
     ALGORITHMS,

@@ -10,7 +10,7 @@ import os
 import deepspeed
 import torch
 
-from ringtune.tuning.command import StepReport
+from ringtune.launch_tuning import StepReport
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import distributed as dist
 from torch.distributed import FileStore  # type: ignore[attr-defined]
 
-from ringtune.tuning.command import StepReport
+from ringtune.launch_tuning import StepReport
 from tests.gpu.torch_ranks import say_figures
 
 COUNTS = (256, 4 * 1024, 512 * 1024)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ringtune.tuner import read_log
 from ringtune.launch_tuning import plugin_path
+from ringtune.tuner import read_log
 from ringtune.tuning.command.engines.nccl_table import TABLE_VARIABLE, Rule, write_table
 from tests.gpu.torch_ranks import DUPLICATE, REPOSITORY, figures_of, run_ranks
 

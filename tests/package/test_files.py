@@ -22,7 +22,7 @@ SOURCES_BUILT_BY_USERS = {
     "ringtune/graph_operations/jax_op.cpp",
     "ringtune/graph_operations/tensorflow_op.cpp",
     "ringtune/graph_operations/bindings/submission_abi.h",
-    "ringtune/bench/programs/limit.cpp",
+    "ringtune/measuring/bench/programs/limit.cpp",
 }
 LICENCES = {"LICENSE", "NOTICE", "native/licenses/nanobind.txt", "native/licenses/robin-map.txt"}
 NCCL_PLUGIN = "ringtune/nccl/libringtune_nccl_tuner.so"

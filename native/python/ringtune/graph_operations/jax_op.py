@@ -3,7 +3,6 @@
 
 import ctypes
 import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +50,4 @@ def _load(path: Path) -> ctypes.CDLL:
 
 def main() -> int:
     """Build the library for the JAX of this environment."""
-    return build_library("ringtune.graph_operations.jax_op", "JAX", lambda: jax_library(importlib.import_module("jax")))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return build_library("ringtune.jax_op", "JAX", lambda: jax_library(importlib.import_module("jax")))

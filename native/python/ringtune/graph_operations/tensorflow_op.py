@@ -2,7 +2,6 @@
 """Operations for TensorFlow's graphs: `python -m ringtune.tensorflow_op` builds their library."""
 
 import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,5 @@ def tensorflow_library(tensorflow: Any) -> GraphLibrary:
 
 def main() -> int:
     """Build the library for the TensorFlow of this environment."""
-    library = "ringtune.graph_operations.tensorflow_op"
+    library = "ringtune.tensorflow_op"
     return build_library(library, "TensorFlow", lambda: tensorflow_library(importlib.import_module("tensorflow")))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

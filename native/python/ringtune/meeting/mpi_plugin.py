@@ -145,7 +145,3 @@ def main() -> int:
         return 2
     sys.stdout.write(f"{path}\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

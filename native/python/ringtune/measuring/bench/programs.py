@@ -71,7 +71,7 @@ def built(program: CxxProgram, compiler: str, environ: Mapping[str, str]) -> Pat
 def _sources(program: CxxProgram) -> list[Path]:
     package = importlib.util.find_spec("ringtune")
     for location in (package and package.submodule_search_locations) or ():
-        paths = [Path(location) / "bench" / "programs" / name for name in program.sources]
+        paths = [Path(location) / "measuring" / "bench" / "programs" / name for name in program.sources]
         if all(path.is_file() for path in paths):
             return paths
     raise ConfigError(f"{', '.join(program.sources)} are missing from this installation of ringtune; install it again")

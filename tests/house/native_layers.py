@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the layers of the C++ engine: a folder of native/src includes only from folders below it."""
+"""Keep the layers of the C++ engine: a folder of native/src includes only from folders below it.
+
+A row of the table may name a folder inside another layer's, such as `engine/gpu`.
+"""
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from tests.house.layer_tables import layer_table
+from tests.house.layer_tables import Row, layer_table
 from tests.house.source_tree import CXX, SourceTree, Violation
 
 SOURCES = "native/src"
@@ -17,23 +20,30 @@ def include_violations(tree: SourceTree) -> list[Violation]:
     layers = layer_table(tree, HEADING)
     found = []
     for path in tree.files(CXX, under=(SOURCES,)):
-        layer = path.relative_to(SOURCES).parts[0]
-        if layer not in layers:
-            found.append(Violation(path, 0, f"native/src/{layer} is no layer of docs/architecture.md"))
+        own = _layer_of(path.relative_to(SOURCES), layers)
+        if own not in layers:
+            found.append(Violation(path, 0, f"native/src/{own} is no layer of docs/architecture.md"))
             continue
-        for number, included in _includes(tree, path):
-            if not layers[layer].allows(included):
-                found.append(Violation(path, number, f"{layer} may not include from {included}"))
+        for number, header in _included_headers(tree, path):
+            other = _layer_of(header, layers)
+            if not layers[own].allows(other):
+                found.append(Violation(path, number, f"{own} may not include from {other}"))
     return found
 
 
-def _includes(tree: SourceTree, path: Path) -> list[tuple[int, str]]:
-    """Return (line, layer) of each include of a project header; an include without a folder is its own layer's."""
-    own = path.relative_to(SOURCES).parts[0]
+def _layer_of(source: PurePath, layers: dict[str, Row]) -> str:
+    """Return the innermost layer that a file of native/src lies in; its first folder if that is no layer."""
+    folders = [str(folder) for folder in source.parents]
+    return next((folder for folder in folders if folder in layers), source.parts[0])
+
+
+def _included_headers(tree: SourceTree, path: Path) -> list[tuple[int, PurePath]]:
+    """Return (line, header relative to native/src) of each include; one without a folder lies beside the file."""
     result = []
     for number, line in enumerate(tree.text(path).splitlines(), start=1):
         match = INCLUDE.match(line)
         if match:
-            parts = Path(match[1]).parts
-            result.append((number, parts[0] if len(parts) > 1 else own))
+            header = PurePath(match[1])
+            is_beside = len(header.parts) == 1
+            result.append((number, path.relative_to(SOURCES).parent / header if is_beside else header))
     return result

@@ -85,6 +85,6 @@ def test_cmake_links_the_layers_that_the_architecture_allows() -> None:
     documented = {name: set(row.may_use) for name, row in layer_table(SourceTree(REPOSITORY), HEADING).items()}
     del documented["bindings"]  # no layer of its own in CMake: the Python module
 
-    linked = dict(re.findall(r"^add_layer\((\w+)(?: USES ([^)]*))?\)", cmake, re.MULTILINE))
+    linked = dict(re.findall(r"^add_layer\(([\w/]+)(?: USES ([^)]*))?\)", cmake, re.MULTILINE))
 
     assert documented == {name: set(uses.split()) for name, uses in linked.items()}

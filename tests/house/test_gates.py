@@ -12,7 +12,9 @@ from tests.house.source_tree import SourceTree, Violation
 Gate = Callable[[SourceTree], list[Violation]]
 
 LICENCE = "# SPDX-License-Identifier: Apache-2.0\n"
-NATIVE_TABLE = "| layer of `native/src` | may include |\n|---|---|\n| base | nothing |\n| wire | base |\n"
+NATIVE_TABLE = (
+    "| layer of `native/src` | may include |\n|---|---|\n| base | nothing |\n| wire | base |\n| wire/gpu | base |\n"
+)
 OF_A_WINDOW = "Of a window."
 ARGUMENT = 'def f(x):\n    """Do.\n\n    Args:\n        x: {}\n    """\n'
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
@@ -55,6 +57,7 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (sizes.large_functions, "a.py", BRANCHES, "def f(x):\n    return 1 if x else 2\n"),
     (sizes.large_functions, "a.cpp", "int f() {\n" + "  g();\n" * 60 + "}\n", "int f() { return 1; }\n"),
     (native_layers.include_violations, "native/src/base/a.h", '#include "wire/b.h"\n', '#include "base/b.h"\n'),
+    (native_layers.include_violations, "native/src/wire/gpu/a.h", '#include "wire/b.h"\n', '#include "base/b.h"\n'),
     (native_layers.include_violations, "native/src/odd/a.h", "", ""),
     (
         environment_reads.environment_violations,

@@ -5,7 +5,8 @@ Ranks are identical, so one rank's communication thread represents all. A step o
 simulate than a step of two. The rules are the engine's own:
 
 - A *batch* is sent when its first tensor has waited `cycle_ms`, and earlier once `fusion_bytes` or the step's last
-  tensor are ready (`native/src/engine/submission_queue`). No batch is sent during a collective; tensors gather instead.
+  tensor are ready (`native/src/engine/submissions/submission_queue`). No batch is sent during a collective; tensors
+  gather instead.
 - Rank 0 answers requests once it has executed all earlier responses (`progress`, `coordinator`). Ready tensors are
   fused up to `fusion_bytes`, skipping those of other types, and registered ones only with each other (`fusion`).
 - Responses are executed in order, beside the backward pass. After it the waiting caller drives the engine, and no

@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "collectives/collective_context.h"
-#include "engine/nccl_path.h"
-#include "engine/submission.h"
+#include "engine/gpu/nccl/nccl_path.h"
+#include "engine/submissions/submission.h"
 #include "telemetry/counters.h"
 #include "wire/messages.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "engine/response_cache.h"
-#include "engine/submission.h"
+#include "engine/submissions/submission.h"
 #include "wire/messages.h"
 
 namespace ringtune {

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "engine/progress.h"
-#include "engine/submission_queue.h"
+#include "engine/submissions/submission_queue.h"
 #include "transport/interruption.h"
 #include "transport/transport.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/submission.h"
+#include "engine/submissions/submission.h"
 #include "wire/messages.h"
 
 namespace ringtune {

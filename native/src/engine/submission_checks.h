@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
-#include "engine/submission.h"
+#include "engine/submissions/submission.h"
 
 namespace ringtune {
 

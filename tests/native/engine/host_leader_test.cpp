@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "engine/submission.h"
+#include "engine/submissions/submission.h"
 #include "transport/cluster.h"
 
 namespace ringtune {

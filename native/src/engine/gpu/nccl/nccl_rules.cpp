@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu/nccl/nccl_rules.h"
+
+namespace ringtune {
+
+NcclKnobs nccl_knobs(const EngineConfig& config) {
+  return {config.nccl_pack_bytes, static_cast<int>(config.nccl_ctas), config.nccl_hierarchical};
+}
+
+std::optional<GpuReduction> gpu_reduction_of(const Signature& signature, int world_size) {
+  return gpu_reduction({signature.dtype, signature.op, signature.prescale, signature.postscale}, world_size);
+}
+
+bool is_nccl_able(const Signature& signature, int world_size) {
+  if (signature.memory != MemoryKind::kCuda) {
+    return false;
+  }
+  switch (signature.kind) {
+    case OpKind::kBroadcast:
+    case OpKind::kAllgather:
+    case OpKind::kAlltoall:
+      return true;
+    case OpKind::kAllreduce:
+      return gpu_reduction_of(signature, world_size).has_value();
+    case OpKind::kReducescatter: {
+      const std::optional<GpuReduction> reduction = gpu_reduction_of(signature, world_size);
+      return reduction && !reduction->kernels.needs_buffer();
+    }
+    case OpKind::kBarrier:
+    case OpKind::kJoin:
+      break;
+  }
+  return false;
+}
+
+}  // namespace ringtune

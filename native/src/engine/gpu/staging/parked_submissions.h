@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submissions of GPUs' tensors that are not in the host's memory yet: the other ranks hear of them once they are.
+#pragma once
+
+#include <list>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/submissions/submission.h"
+
+namespace ringtune {
+
+class ParkedSubmissions {
+ public:
+  // Adds the batch, and takes out what can go now, in the order of submission. Sees to it that the engine is notified
+  // when the next can. After an error of the GPU nothing is taken out.
+  Status exchange(std::vector<Submission> batch, std::vector<Submission>& ready);
+  std::vector<Submission> take_all();
+  bool empty() const { return parked_.empty(); }
+
+ private:
+  std::list<Submission> parked_;
+};
+
+}  // namespace ringtune

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles of asynchronous operations: pending, done, or failed.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "base/status.h"
+#include "engine/submissions/submission.h"
+
+namespace ringtune {
+
+// Status of an operation that has ended, and its result where the caller gave no output buffer.
+struct Outcome {
+  Status status;
+  std::shared_ptr<Gathered> result;
+  // Event after which the result is in the GPU's memory; null where none is copied there.
+  std::shared_ptr<DeviceEvent> done;
+};
+
+// Told how an operation ended, instead of a caller who waits. Runs on the communication thread: it returns at once and
+// calls no engine.
+using OnEnd = std::function<void(const Outcome&)>;
+
+class HandleTable {
+ public:
+  // A handle with `on_end` has no outcome to take: it is forgotten at the end.
+  Handle open(OnEnd on_end = {});
+  // All at once: a waiting caller is woken once per fusion, not once per tensor.
+  void complete(std::span<const Submission> done, const Status& status);
+
+  // An operation that was never submitted.
+  void forget(Handle handle);
+
+  // True for handles that are done, failed or unknown: `take` would not wait.
+  bool is_done(Handle handle) const;
+  // Waits up to `timeout_ns`; the outcome of a finished handle, which is forgotten then, or nothing.
+  std::optional<Outcome> take(Handle handle, int64_t timeout_ns);
+
+ private:
+  struct Operation {
+    std::optional<Outcome> outcome;  // nothing: pending
+    OnEnd on_end;
+  };
+
+  // Guards operations_. Held for look-ups only; never while another lock is taken or somebody is told.
+  mutable std::mutex mutex_;
+  std::condition_variable has_completed_;
+  std::unordered_map<Handle, Operation> operations_;
+  Handle next_ = 1;
+};
+
+}  // namespace ringtune

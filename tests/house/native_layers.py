@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keep the layers of the C++ engine: a folder of native/src includes only from folders below it.
 
-A row of the table may name a folder inside another layer's, such as `engine/gpu`.
+A row of the table may name a folder inside another layer's, such as `engine/gpu`. Other layers include the headers that
+lie in that folder itself; its subfolders are its own.
 """
 
 import re
@@ -28,6 +29,8 @@ def include_violations(tree: SourceTree) -> list[Violation]:
             other = _layer_of(header, layers)
             if not layers[own].allows(other):
                 found.append(Violation(path, number, f"{own} may not include from {other}"))
+            elif other != own and "/" in other and header.parent != PurePath(other):
+                found.append(Violation(path, number, f"{own} may include from {other}, but not from {header.parent}"))
     return found
 
 

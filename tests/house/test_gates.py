@@ -14,6 +14,7 @@ Gate = Callable[[SourceTree], list[Violation]]
 LICENCE = "# SPDX-License-Identifier: Apache-2.0\n"
 NATIVE_TABLE = (
     "| layer of `native/src` | may include |\n|---|---|\n| base | nothing |\n| wire | base |\n| wire/gpu | base |\n"
+    "| engine | wire/gpu |\n"
 )
 OF_A_WINDOW = "Of a window."
 ARGUMENT = 'def f(x):\n    """Do.\n\n    Args:\n        x: {}\n    """\n'
@@ -58,6 +59,12 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (sizes.large_functions, "a.cpp", "int f() {\n" + "  g();\n" * 60 + "}\n", "int f() { return 1; }\n"),
     (native_layers.include_violations, "native/src/base/a.h", '#include "wire/b.h"\n', '#include "base/b.h"\n'),
     (native_layers.include_violations, "native/src/wire/gpu/a.h", '#include "wire/b.h"\n', '#include "base/b.h"\n'),
+    (
+        native_layers.include_violations,
+        "native/src/engine/a.h",
+        '#include "wire/gpu/deep/b.h"\n',
+        '#include "wire/gpu/b.h"\n',
+    ),
     (native_layers.include_violations, "native/src/odd/a.h", "", ""),
     (
         environment_reads.environment_violations,

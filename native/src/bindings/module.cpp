@@ -24,6 +24,7 @@
 #include "bindings/submissions_binding.h"
 #include "collectives/allreduce.h"
 #include "collectives/message_sizes.h"
+#include "engine/gpu/gpu_tensors.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -306,8 +307,7 @@ NB_MODULE(_engine, module) {
       "step_ms"_a, "limit_ms"_a);
   module.def("has_cuda", [] {
     const nb::gil_scoped_release unlocked;
-    std::shared_ptr<const ringtune::Driver> driver;
-    return ringtune::Driver::load(ringtune::kCudaLibrary, driver).ok();
+    return ringtune::has_cuda();
   });
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_config(module);

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "collectives/algorithm_table.h"
 #include "engine/fusion.h"
-#include "engine/gpu/nccl/nccl_rules.h"
+#include "engine/gpu/gpu_rules.h"
 #include "engine/leader.h"
 #include "engine/recurrence.h"
 #include "engine/response_cache.h"

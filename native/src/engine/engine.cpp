@@ -137,14 +137,14 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       host_leader_(options_.rank != kCoordinator && layout_.is_leader()
                        ? std::make_unique<HostLeader>(transport_, layout_)
                        : nullptr),
-      staging_(options_.cuda_library, layout_, arena_, [this] { transport_.notify(); }),
-      nccl_(options_.gpu, layout_, transport_, staging_, counters_, log_, seconds_to_ns(options_.timeout_s)),
+      gpu_(make_gpu_tensors(
+          options_.gpu, {layout_, transport_, arena_, counters_, timeline_, log_, seconds_to_ns(options_.timeout_s)})),
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, leader(),
                 Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s), &transport_, &laps_),
-                         links_.get(), segment->arenas().get(), nccl_, counters_),
-                staging_, nccl_, queue_, handles_, active_, counters_, steps_, timeline_, laps_,
+                         links_.get(), segment->arenas().get(), *gpu_, counters_),
+                *gpu_, queue_, handles_, active_, counters_, steps_, timeline_, laps_,
                 seconds_to_ns(options_.timeout_s)),
       loop_(transport_, transport_.interruption(), queue_, progress_),
       timer_(transport_, layout_, coordinator_.get(), progress_, loop_),
@@ -223,58 +223,24 @@ Status Engine::barrier_async(Handle& handle) {
   TensorArguments nothing;
   nothing.name = "barrier." + std::to_string(barriers_.fetch_add(1) % kBarrierNames);
   nothing.dtype = DataType::kUInt8;
-  return submit(make_submission(OpKind::kBarrier, nothing), handle);
+  return submit(make_submission(OpKind::kBarrier, nothing), {}, false, handle, {});
 }
 
 Status Engine::join_async(Handle& handle) {
   TensorArguments nothing;
   nothing.name = kJoinName;
   nothing.dtype = DataType::kUInt8;
-  return submit(make_submission(OpKind::kJoin, nothing), handle);
+  return submit(make_submission(OpKind::kJoin, nothing), {}, false, handle, {});
 }
 
 Status Engine::submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle, OnEnd on_end) {
-  if (stream.device == kNoDevice) {
-    return submit(std::move(submission), handle, std::move(on_end));
-  }
   if (Status s = check_submission(submission); !s.ok()) return s;
-  const DeviceStaging::Use use = staging_.use();
-  const bool is_left = nccl_.may_take(submission.signature);
-  const Status taken =
-      is_left ? staging_.leave_on_gpu(stream, submission) : staging_.take_in(stream, is_kept, submission);
-  if (Status s = taken; !s.ok()) {
-    if (staging_.is_lost()) {
-      transport_.fail(device_failure(rank(), s));
-    }
-    return s;
-  }
-  const std::shared_ptr<StagedTensor> staged = submission.staged;
-  Status status = submit(std::move(submission), handle, on_end ? after_result(stream, std::move(on_end)) : OnEnd());
-  if (!status.ok()) {
-    staging_.let_go(handle, *staged);
-  }
-  return status;
-}
-
-OnEnd Engine::after_result(const DeviceStream& stream, OnEnd on_end) {
-  return [this, stream, on_end = std::move(on_end)](const Outcome& outcome) {
-    Outcome ordered = outcome;
-    if (ordered.status.ok() && ordered.done != nullptr) {
-      const DeviceStaging::Use use = staging_.use();
-      ordered.status = staging_.wait_for(*ordered.done, stream);
-    }
-    on_end(ordered);
-  };
-}
-
-Status Engine::submit(Submission submission, Handle& handle, OnEnd on_end) {
-  if (Status s = check_submission(submission); !s.ok()) return s;
+  if (Status s = gpu_->take_in(stream, is_kept, submission, on_end); !s.ok()) return s;
   handle = submission.handle = handles_.open(std::move(on_end));
   bool is_wake_needed = false;
-  const Status status = queue_.push(std::move(submission), is_wake_needed);
-  if (!status.ok()) {
+  if (const Status pushed = queue_.push(submission, is_wake_needed); !pushed.ok()) {
     handles_.forget(handle);
-    return status;
+    return gpu_->give_back({&submission, 1}, pushed);
   }
   if (is_wake_needed) {
     transport_.notify();
@@ -291,11 +257,6 @@ Status Engine::allocate_registered(size_t bytes, std::shared_ptr<std::byte>& mem
   return arena_->allocate(bytes, memory);
 }
 
-bool Engine::is_drained(Handle handle) {
-  const DeviceStaging::Use use = staging_.use();
-  return staging_.is_drained(handle);
-}
-
 std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out,
                                     const DeviceStream& stream) {
   const int64_t limit_ns = now_ns() + timeout_ns;
@@ -310,11 +271,7 @@ std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Int
   }
   std::optional<Outcome> outcome = handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
   if (outcome && outcome->status.ok() && outcome->done != nullptr) {
-    const DeviceStaging::Use use = staging_.use();
-    outcome->status = staging_.wait_for(*outcome->done, stream);
-    if (const std::optional<Failure> failure = transport_.failure()) {
-      outcome->status = failure->status();  // what NCCL was at is aborted: the event says nothing
-    }
+    outcome->status = gpu_->wait_for(*outcome->done, stream);
   }
   return outcome;
 }
@@ -366,8 +323,7 @@ void Engine::shutdown() {
   }
   loop_.stop();
   communication_thread_.join();
-  nccl_.close();
-  staging_.close();
+  gpu_->close();
   timeline_.stop();
   transport_.depart();
 }

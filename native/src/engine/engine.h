@@ -16,8 +16,7 @@
 #include "base/status.h"
 #include "engine/allreduce_timer.h"
 #include "engine/coordinator.h"
-#include "engine/gpu/nccl/nccl_path.h"
-#include "engine/gpu/staging/device_staging.h"
+#include "engine/gpu/gpu_tensors.h"
 #include "engine/host_leader.h"
 #include "engine/progress.h"
 #include "engine/progress_loop.h"
@@ -44,7 +43,6 @@ struct EngineOptions {
   double timeout_s = 600;
   LogLevel log_level = LogLevel::kWarning;
   GpuOptions gpu;
-  std::string cuda_library = kCudaLibrary;  // loaded with the first tensor of a GPU
 };
 
 // A tensor to be moved or reduced; buffers must live until the handle is done.
@@ -109,7 +107,7 @@ class Engine {
   // True if the operation has ended, with its result in place.
   bool poll(Handle handle) { return handles_.is_done(handle) && is_drained(handle); }
   // True if the engine does not touch the buffers of an operation that was waited for any more.
-  bool is_drained(Handle handle);
+  bool is_drained(Handle handle) { return gpu_->is_drained(handle); }
   // Waits up to `timeout_ns`, or until a running collective has ended; nothing if the handle is still pending then.
   // What was submitted does not wait for others any more. The caller does the engine's work meanwhile, if nobody else
   // does. If it is then asked and wants out, it gets nothing and the handle stays; the world is lost where a collective
@@ -153,10 +151,7 @@ class Engine {
  private:
   std::unique_ptr<Coordinator> make_coordinator();
   Leader* leader() const;
-  Status submit(Submission submission, Handle& handle, OnEnd on_end = {});
   Status submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle, OnEnd on_end);
-  // Tells of the end once the stream waits for the result.
-  OnEnd after_result(const DeviceStream& stream, OnEnd on_end);
 
   EngineOptions options_;
   Layout layout_;
@@ -170,8 +165,7 @@ class Engine {
   std::shared_ptr<Arena> arena_;              // null where it has several, or the address space is limited
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
   std::unique_ptr<HostLeader> host_leader_;   // leaders of other hosts
-  DeviceStaging staging_;
-  NcclPath nccl_;
+  std::unique_ptr<GpuTensors> gpu_;
   SubmissionQueue queue_;
   HandleTable handles_;
   ActiveConfig active_;

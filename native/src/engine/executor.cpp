@@ -35,8 +35,6 @@ std::shared_ptr<Gathered> new_result(const Submission& tensor) {
   return result;
 }
 
-bool is_reduced(OpKind kind) { return kind == OpKind::kAllreduce || kind == OpKind::kReducescatter; }
-
 int64_t rows_of(const Signature& signature) { return signature.shape.front(); }
 
 size_t row_elements_of(const Signature& signature) {
@@ -53,28 +51,14 @@ Status Executor::run(const Response& response, std::vector<Submission>& tensors)
   counters_.add(Counter::kResponses);
   counters_.add(Counter::kTensors, tensors.size());
   const Signature& signature = tensors.front().signature;
-  bool is_by_nccl = false;
-  if (Status s = choose_path(response, tensors, is_by_nccl); !s.ok()) return s;
-  if (is_by_nccl) {
-    for (const Submission& tensor : tensors) {
-      counters_.add(Counter::kBytesReduced, is_reduced(signature.kind) ? tensor.bytes() : 0);
-    }
-    CollectiveContext context = make_context();
-    return nccl_.run(tensors, response.chunk_bytes, context);
-  }
+  CollectiveContext context = make_context();
+  bool is_done = false;
+  if (Status s = gpu_.run(response, tensors, context, is_done); !s.ok() || is_done) return s;
   if (signature.kind == OpKind::kAllreduce && signature.op != ReduceOp::kAdasum) {
     return allreduce(response, tensors);
   }
   counters_.add(Counter::kChunks, chunk_count(tensors.front().bytes(), response.chunk_bytes));
   return run_alone(response, tensors.front());
-}
-
-Status Executor::choose_path(const Response& response, std::vector<Submission>& tensors, bool& is_by_nccl) {
-  if (response.is_for_nccl) {
-    CollectiveContext context = make_context();
-    if (Status s = nccl_.choose(tensors.front(), context, is_by_nccl); !s.ok()) return s;
-  }
-  return is_by_nccl ? Status::ok_status() : nccl_.stage(tensors);
 }
 
 Status Executor::allreduce(const Response& response, const std::vector<Submission>& tensors) {

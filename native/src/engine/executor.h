@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "collectives/collective_context.h"
-#include "engine/gpu/nccl/nccl_path.h"
+#include "engine/gpu/gpu_tensors.h"
 #include "engine/submissions/submission.h"
 #include "telemetry/counters.h"
 #include "wire/messages.h"
@@ -17,18 +17,16 @@ namespace ringtune {
 class Executor {
  public:
   // `links` is null in a world of one host, `arenas` where there are none.
-  Executor(const Layout& layout, Stage stage, Links* links, const Arenas* arenas, NcclPath& nccl, Counters& counters)
-      : layout_(layout), stage_(std::move(stage)), links_(links), arenas_(arenas), nccl_(nccl), counters_(counters) {}
+  Executor(const Layout& layout, Stage stage, Links* links, const Arenas* arenas, GpuTensors& gpu, Counters& counters)
+      : layout_(layout), stage_(std::move(stage)), links_(links), arenas_(arenas), gpu_(gpu), counters_(counters) {}
 
   // The tensors of the response, in its order; their signatures are equal but for their shapes. Where the caller has no
-  // output buffer, the submission gets its result. By NCCL the result is there only once `done` is complete.
+  // output buffer, the submission gets its result. On a GPU the result is there only once `done` is complete.
   Status run(const Response& response, std::vector<Submission>& tensors);
 
   CollectiveContext make_context() { return {layout_, stage_, links_, arenas_}; }
 
  private:
-  // Decides whether all ranks do it by NCCL; if not, the tensors are in host memory afterwards.
-  Status choose_path(const Response& response, std::vector<Submission>& tensors, bool& is_by_nccl);
   Status allreduce(const Response& response, const std::vector<Submission>& tensors);
   Status run_alone(const Response& response, Submission& tensor);
 
@@ -36,7 +34,7 @@ class Executor {
   Stage stage_;
   Links* links_;
   const Arenas* arenas_;
-  NcclPath& nccl_;
+  GpuTensors& gpu_;
   Counters& counters_;
 };
 

@@ -19,10 +19,6 @@ constexpr int64_t kWatchNs = kNsPerS / 4;
 constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 // A peer that makes room in a ring does not say so.
 constexpr int64_t kRetryNs = kNsPerMs;
-// A GPU that has failed does not say so either.
-constexpr int64_t kParkedNs = 5 * kNsPerMs;
-// Longest pause between two looks at NCCL.
-constexpr int64_t kNcclNs = 50 * kNsPerMs;
 
 }  // namespace
 
@@ -38,14 +34,13 @@ EngineConfig ActiveConfig::get() const {
   return config_;
 }
 
-Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, NcclPath& nccl,
-                   SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters,
-                   StepRecorder& steps, Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
+Progress::Progress(Transport& transport, Leader* leader, Executor executor, GpuTensors& gpu, SubmissionQueue& queue,
+                   HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps,
+                   Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
     : transport_(transport),
       leader_(leader),
       executor_(std::move(executor)),
-      staging_(staging),
-      nccl_(nccl),
+      gpu_(gpu),
       queue_(queue),
       handles_(handles),
       active_(active),
@@ -53,9 +48,8 @@ Progress::Progress(Transport& transport, Leader* leader, Executor executor, Devi
       steps_(steps),
       timeline_(timeline),
       laps_(laps),
-      timeout_ns_(timeout_ns),
-      copy_trace_(timeline) {
-  nccl_.set_config(active.get());
+      timeout_ns_(timeout_ns) {
+  gpu_.set_config(active.get());
 }
 
 // Returns whether anything was done; if not, the thread may sleep until the next event.
@@ -64,13 +58,13 @@ bool Progress::step() {
     if (const std::optional<Failure> failure = transport_.failure()) {
       has_failed_ = true;
       fail_everything(failure->status());
-      nccl_.abort();
+      gpu_.abort();
     }
   }
   if (has_failed_) {
     return false;
   }
-  nccl_.watch();
+  gpu_.watch();
   collect_submissions();
   bool is_active = send_requests();
   const int64_t now = now_ns();
@@ -99,7 +93,7 @@ int64_t Progress::wait_limit_ns() const {
   };
   bool is_congested = !unsent_.empty();
   shorten_to_due(queue_.due_ns());
-  shorten_to_due(gpu_due_ns());
+  shorten_to_due(gpu_.due_ns());
   if (leader_ != nullptr) {
     shorten_to_due(leader_->due_ns());
     is_congested |= leader_->is_congested();
@@ -110,22 +104,10 @@ int64_t Progress::wait_limit_ns() const {
   return limit_ns;
 }
 
-std::optional<int64_t> Progress::gpu_due_ns() const {
-  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  const int64_t least_ns = std::min({parked_.empty() ? kNever : kParkedNs, nccl_.is_busy() ? kNcclNs : kNever,
-                                     copy_trace_.empty() ? kNever : kRetryNs});
-  return least_ns == kNever ? std::nullopt : std::optional(now_ns() + least_ns);
-}
-
 void Progress::collect_submissions() {
   const int64_t now = now_ns();
-  std::vector<Submission> batch;
-  if (Status s = parked_.exchange(queue_.take_if_due(now), batch); !s.ok()) {
-    transport_.fail(device_failure(transport_.rank(), s));
-  }
-  copy_trace_.look(now);
+  std::vector<Submission> batch = gpu_.collect(queue_.take_if_due(now), now);
   if (batch.empty()) return;
-  copy_trace_.end_to_host(batch, now);
   laps_.end(Lap::kElsewhere);
   Request request{active_.epoch(), active_.hash(), {}, {}};
   for (Submission& submission : batch) {
@@ -197,7 +179,7 @@ void Progress::execute(const Response& response) {
 void Progress::switch_config(const Response& response) {
   active_.set(response.config, response.config_epoch);
   queue_.set_limits(queue_limits(response.config));
-  nccl_.set_config(response.config);
+  gpu_.set_config(response.config);
   counters_.add(Counter::kConfigSwitches);
   if (timeline_.is_on()) {
     timeline_.instant("config_switch",
@@ -214,10 +196,8 @@ void Progress::trace_begin(const Response& response, const std::vector<Submissio
   for (const Submission& tensor : tensors) {
     bytes += tensor.bytes();
   }
-  std::string_view algorithm;
-  if (response.is_for_nccl && nccl_.is_open()) {
-    algorithm = nccl_.algorithm(kind);
-  } else if (kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()) {
+  std::string_view algorithm = response.is_for_nccl ? gpu_.algorithm(kind) : std::string_view();
+  if (algorithm.empty() && kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()) {
     algorithm = allreduce_algorithms()[response.algorithm].name;
   }
   const int64_t now = now_ns();
@@ -288,13 +268,6 @@ void Progress::run_collective(const Response& response) {
   }
   trace_end(tensors);
   std::erase_if(tensors, [](const Submission& submission) { return submission.handle == kNoHandle; });
-  if (status.ok()) {
-    status = staging_.copy_back(tensors);
-    copy_trace_.begin_to_device(tensors, now_ns());
-    if (!status.ok()) {
-      transport_.fail(device_failure(transport_.rank(), status));
-    }
-  }
   finish(tensors, status);
 }
 
@@ -309,21 +282,17 @@ void Progress::finish_join(int last_joined_rank) {
 
 void Progress::fail_tensors(const Response& response) {
   for (const ResponseTensor& tensor : response.tensors) {
-    if (const std::optional<Submission> submission = pending_.take(tensor.name)) {
+    if (std::optional<Submission> submission = pending_.take(tensor.name)) {
       timeline_.end(submission->track, now_ns());
       finish({&*submission, 1}, {response.error_code, response.error_text});
     }
   }
 }
 
-void Progress::finish(std::span<const Submission> done, const Status& status) {
-  for (const Submission& submission : done) {
-    if (submission.staged != nullptr) {
-      staging_.let_go(submission.handle, *submission.staged);
-    }
-  }
+void Progress::finish(std::span<Submission> done, const Status& status) {
+  const Status ended = gpu_.give_back(done, status);
   queue_.release(done);  // first: a caller that is told may submit the name again at once
-  handles_.complete(done, status);
+  handles_.complete(done, ended);
   laps_.end(Lap::kCompletion);
 }
 
@@ -362,11 +331,14 @@ bool Progress::has_lost_way(int rank) {
 
 void Progress::fail_everything(const Status& status) {
   queue_.close(status);
-  for (const std::vector<Submission>& unfinished : {pending_.take_all(), parked_.take_all(), queue_.take_all()}) {
-    for (const Submission& submission : unfinished) {
+  const auto fail = [&](std::vector<Submission> unfinished) {
+    for (Submission& submission : unfinished) {
       finish({&submission, 1}, {status.code(), status.message() + " [pending: '" + submission.name + "']"});
     }
-  }
+  };
+  fail(pending_.take_all());
+  fail(gpu_.take_held_back());
+  fail(queue_.take_all());
 }
 
 }  // namespace ringtune

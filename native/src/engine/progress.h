@@ -16,9 +16,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/executor.h"
-#include "engine/gpu/staging/copy_trace.h"
-#include "engine/gpu/staging/device_staging.h"
-#include "engine/gpu/staging/parked_submissions.h"
+#include "engine/gpu/gpu_tensors.h"
 #include "engine/leader.h"
 #include "engine/pending_tensors.h"
 #include "engine/submissions/handle_table.h"
@@ -58,9 +56,9 @@ class ActiveConfig {
 class Progress {
  public:
   // `leader` is null on a rank that leads no host.
-  Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, NcclPath& nccl,
-           SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps,
-           Timeline& timeline, LapTimes& laps, int64_t timeout_ns);
+  Progress(Transport& transport, Leader* leader, Executor executor, GpuTensors& gpu, SubmissionQueue& queue,
+           HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps, Timeline& timeline,
+           LapTimes& laps, int64_t timeout_ns);
 
   // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
   bool step();
@@ -75,8 +73,6 @@ class Progress {
   CollectiveContext make_context() { return executor_.make_context(); }
 
  private:
-  // When to look again at what GPUs do; nothing where they do nothing.
-  std::optional<int64_t> gpu_due_ns() const;
   void collect_submissions();
   bool send_requests();
 
@@ -92,7 +88,7 @@ class Progress {
   void trace_begin(const Response& response, const std::vector<Submission>& tensors);
   void trace_end(const std::vector<Submission>& tensors);
   void fail_tensors(const Response& response);
-  void finish(std::span<const Submission> done, const Status& status);
+  void finish(std::span<Submission> done, const Status& status);
 
   void watch_coordinator(int64_t now_ns);
   // True if a rank through which answers come has departed while something waits for one; fails the world then.
@@ -101,8 +97,7 @@ class Progress {
   Transport& transport_;
   Leader* leader_;
   Executor executor_;
-  DeviceStaging& staging_;
-  NcclPath& nccl_;
+  GpuTensors& gpu_;
   SubmissionQueue& queue_;
   HandleTable& handles_;
   ActiveConfig& active_;
@@ -112,8 +107,6 @@ class Progress {
   LapTimes& laps_;
   int64_t timeout_ns_;
 
-  ParkedSubmissions parked_;
-  CopyTrace copy_trace_;
   PendingTensors pending_;
   std::deque<Bytes> unsent_;      // encoded requests the ring had no room for yet
   int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: nothing is pending

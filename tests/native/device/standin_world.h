@@ -49,7 +49,7 @@ class StandinTest : public ::testing::Test {
 
 // Every tensor is staged when it is submitted.
 inline void use_standin(EngineOptions& options) {
-  options.cuda_library = RINGTUNE_STANDIN_CUDA;
+  options.gpu.cuda_library = RINGTUNE_STANDIN_CUDA;
   options.gpu.operations = GpuOperations::kHost;
 }
 

@@ -4,29 +4,16 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
 
 #include "base/status.h"
+#include "engine/submissions/outcome.h"
 #include "engine/submissions/submission.h"
 
 namespace ringtune {
-
-// Status of an operation that has ended, and its result where the caller gave no output buffer.
-struct Outcome {
-  Status status;
-  std::shared_ptr<Gathered> result;
-  // Event after which the result is in the GPU's memory; null where none is copied there.
-  std::shared_ptr<DeviceEvent> done;
-};
-
-// Told how an operation ended, instead of a caller who waits. Runs on the communication thread: it returns at once and
-// calls no engine.
-using OnEnd = std::function<void(const Outcome&)>;
 
 class HandleTable {
  public:

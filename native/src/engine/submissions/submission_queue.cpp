@@ -7,7 +7,7 @@
 
 namespace ringtune {
 
-Status SubmissionQueue::push(Submission submission, bool& is_wake_needed) {
+Status SubmissionQueue::push(Submission& submission, bool& is_wake_needed) {
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) {
     return closed_;

@@ -28,9 +28,10 @@ class SubmissionQueue {
 
   explicit SubmissionQueue(Limits limits) : limits_(limits) {}
 
-  // Refuses a name that is in flight on this rank, and everything once the queue is closed. `is_wake_needed` tells
-  // whether the communication thread must look: when the batch is due, and for its first tensor unless it looks anyway.
-  Status push(Submission submission, bool& is_wake_needed);
+  // Takes the submission. Refuses a name that is in flight on this rank, and everything once the queue is closed: the
+  // submission is the caller's then. `is_wake_needed` tells whether the communication thread must look: when the batch
+  // is due, and for its first tensor unless it looks anyway.
+  Status push(Submission& submission, bool& is_wake_needed);
   // Sets whether the communication thread looks by itself before any batch can be due.
   void set_watched(bool is_watched);
   // Submissions so far.

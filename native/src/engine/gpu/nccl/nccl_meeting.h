@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectives/collective_context.h"
-#include "engine/gpu/nccl/nccl_rules.h"
+#include "engine/gpu/gpu_rules.h"
 
 namespace ringtune {
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "collectives/collective_context.h"
 #include "device/device_memory.h"
+#include "engine/gpu/gpu_rules.h"
 #include "engine/gpu/nccl/nccl_allreduce.h"
 #include "engine/gpu/nccl/nccl_communicators.h"
 #include "engine/gpu/nccl/nccl_hierarchy.h"

@@ -11,26 +11,4 @@ std::optional<GpuReduction> gpu_reduction_of(const Signature& signature, int wor
   return gpu_reduction({signature.dtype, signature.op, signature.prescale, signature.postscale}, world_size);
 }
 
-bool is_nccl_able(const Signature& signature, int world_size) {
-  if (signature.memory != MemoryKind::kCuda) {
-    return false;
-  }
-  switch (signature.kind) {
-    case OpKind::kBroadcast:
-    case OpKind::kAllgather:
-    case OpKind::kAlltoall:
-      return true;
-    case OpKind::kAllreduce:
-      return gpu_reduction_of(signature, world_size).has_value();
-    case OpKind::kReducescatter: {
-      const std::optional<GpuReduction> reduction = gpu_reduction_of(signature, world_size);
-      return reduction && !reduction->kernels.needs_buffer();
-    }
-    case OpKind::kBarrier:
-    case OpKind::kJoin:
-      break;
-  }
-  return false;
-}
-
 }  // namespace ringtune

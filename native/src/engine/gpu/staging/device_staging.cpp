@@ -238,7 +238,7 @@ Status DeviceStaging::copy_back_to(DeviceLane& lane, std::span<Submission> tenso
 }
 
 void DeviceStaging::let_go(Handle handle, StagedTensor& staged) {
-  if (staged.block != nullptr) {
+  if (staged.block != nullptr && memory_ != nullptr) {
     memory_->put_back(std::exchange(staged.block, nullptr), staged.copied);
     add_draining(handle, staged.copied);
   }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/gpu/device_stream.h"
 #include "engine/gpu/staging/device_lane.h"
 #include "engine/gpu/staging/staging_memory.h"
 #include "engine/submissions/submission.h"
@@ -24,14 +25,6 @@
 #include "transport/layout.h"
 
 namespace ringtune {
-
-inline constexpr int kNoDevice = -1;
-
-// A stream of a GPU, as frameworks number them; kNoDevice: the host.
-struct DeviceStream {
-  int device = kNoDevice;
-  uint64_t stream = 0;
-};
 
 struct StagedTensor {
   std::shared_ptr<DeviceLane> lane;
@@ -78,7 +71,7 @@ class DeviceStaging {
   void add_draining(Handle handle, std::shared_ptr<DeviceEvent> end);
   // Begins the copies back, and lets `done` be their end.
   Status copy_back(std::span<Submission> tensors);
-  // The operation ends without a result; does nothing where one is under way.
+  // In a use: the operation ends without a result; does nothing where one is under way, or the memory is gone.
   void let_go(Handle handle, StagedTensor& staged);
 
   // Waits for what is under way, for some seconds; what is still there then is left behind, for the GPU may write to

@@ -336,7 +336,7 @@ TEST_F(DeviceTensorsTest, WithoutADriverTheErrorSaysSo) {
         EXPECT_EQ(StatusCode::kDeviceError, status.code());
         EXPECT_NE(std::string::npos, status.message().find("no CUDA driver")) << status.message();
       },
-      [](EngineOptions& options) { options.cuda_library = "libcuda_that_is_not_there.so.1"; });
+      [](EngineOptions& options) { options.gpu.cuda_library = "libcuda_that_is_not_there.so.1"; });
 }
 
 TEST_F(DeviceTensorsTest, TheTimelineShowsTheCopiesOfBothDirections) {

@@ -35,9 +35,11 @@ bool has_cuda() {
 CudaTensors::CudaTensors(const GpuOptions& options, const EngineParts& engine)
     : transport_(engine.transport),
       counters_(engine.counters),
+      patience_(engine.transport, engine.timeout_ns),
       staging_(options.cuda_library.empty() ? kCudaLibrary : options.cuda_library, engine.layout, engine.arena,
                [this] { transport_.notify(); }),
-      nccl_(options, engine.layout, engine.transport, staging_, engine.counters, engine.log, engine.timeout_ns),
+      nccl_(engine),
+      decision_(options, engine, nccl_),
       copy_trace_(engine.timeline) {}
 
 Status CudaTensors::take_in(const DeviceStream& stream, bool is_kept, Submission& submission, OnEnd& on_end) {
@@ -45,7 +47,7 @@ Status CudaTensors::take_in(const DeviceStream& stream, bool is_kept, Submission
     return Status::ok_status();
   }
   const DeviceStaging::Use use = staging_.use();
-  const bool is_left = nccl_.may_take(submission.signature);
+  const bool is_left = decision_.may_take(submission.signature);
   const Status taken =
       is_left ? staging_.leave_on_gpu(stream, submission) : staging_.take_in(stream, is_kept, submission);
   if (!taken.ok()) {
@@ -118,19 +120,42 @@ Status CudaTensors::run(const Response& response, std::span<Submission> tensors,
                         bool& is_done) {
   is_done = false;
   if (response.is_for_nccl) {
-    if (Status s = nccl_.choose(tensors.front(), host, is_done); !s.ok()) return s;
+    if (Status s = choose(tensors.front(), host, is_done); !s.ok()) return s;
   }
   if (!is_done) {
-    return nccl_.stage(tensors);
+    return stage(tensors);
   }
   for (const Submission& tensor : tensors) {
     counters_.add(Counter::kBytesReduced, is_reduced(tensor.signature.kind) ? tensor.bytes() : 0);
   }
-  return nccl_.run(tensors, response.chunk_bytes, host);
+  if (Status s = nccl_.run(tensors, response.chunk_bytes, host); !s.ok()) return s;
+  for (const Submission& tensor : tensors) {
+    staging_.add_draining(tensor.handle, tensor.done);
+  }
+  return Status::ok_status();
+}
+
+Status CudaTensors::choose(const Submission& first, CollectiveContext& host, bool& is_by_nccl) {
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failure->status();
+  }
+  if (!decision_.is_made()) {
+    if (Status s = decision_.make(first.staged->lane->device(), host); !s.ok()) return s;
+  }
+  is_by_nccl = decision_.is_for_nccl() && nccl_.is_equipped_for(first.signature);
+  return Status::ok_status();
+}
+
+Status CudaTensors::stage(std::span<Submission> tensors) {
+  const auto is_on_gpu = [](const Submission& tensor) { return is_of_gpu(tensor) && tensor.staged->is_on_gpu; };
+  if (std::ranges::none_of(tensors, is_on_gpu)) {
+    return Status::ok_status();
+  }
+  return staging_.stage(tensors, patience_.begin("for '" + tensors.front().name + "' to be copied from its GPU"));
 }
 
 std::string_view CudaTensors::algorithm(OpKind kind) const {
-  return nccl_.is_open() ? nccl_.algorithm(kind) : std::string_view();
+  return decision_.is_for_nccl() ? nccl_.algorithm(kind) : std::string_view();
 }
 
 std::optional<int64_t> CudaTensors::due_ns() const {

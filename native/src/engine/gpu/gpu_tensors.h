@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of GPUs on their way through the engine: the one interface by which it knows of them.
 //
-// Every submission and every response passes here. Tensors of the host pass unchanged, and cost a call.
+// Every submission and every response passes here; tensors of the host pass unchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,13 @@
 #include <vector>
 
 #include "base/config.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "collectives/collective_context.h"
 #include "engine/gpu/device_stream.h"
+#include "engine/gpu/engine_parts.h"
 #include "engine/gpu/gpu_rules.h"
 #include "engine/submissions/outcome.h"
 #include "engine/submissions/submission.h"
-#include "telemetry/counters.h"
-#include "telemetry/timeline.h"
-#include "transport/shm/arena.h"
-#include "transport/transport.h"
 #include "wire/messages.h"
 
 namespace ringtune {
@@ -44,7 +40,7 @@ class GpuTensors {
   // the copies of the results and lets `done` be their end; after a failure lets go of the tensors. Returns the status
   // that the callers are to see.
   virtual Status give_back(std::span<Submission> tensors, const Status& status) = 0;
-  // The stream waits until the result is there; the host's: the thread does.
+  // Lets the stream wait until the result is there; without a stream the thread waits.
   virtual Status wait_for(const DeviceEvent& done, const DeviceStream& stream) = 0;
   // True if no copy from or to the operation's buffers is under way any more.
   virtual bool is_drained(Handle handle) = 0;
@@ -73,17 +69,6 @@ class GpuTensors {
 
   // Nobody does the engine's work any more. Waits for what is under way, for some seconds. Idempotent.
   virtual void close() = 0;
-};
-
-// Parts of an engine that its GPUs' tensors have to do with; they live longer.
-struct EngineParts {
-  const Layout& layout;
-  Transport& transport;
-  std::shared_ptr<Arena> arena;  // null where there is none
-  Counters& counters;
-  Timeline& timeline;
-  const Log& log;
-  int64_t timeout_ns;
 };
 
 std::unique_ptr<GpuTensors> make_gpu_tensors(const GpuOptions& options, const EngineParts& engine);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/gpu/nccl/nccl_path.h"
+#include "engine/gpu/nccl/nccl_collectives.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,11 +8,10 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "device/kernel_check.h"
 #include "engine/gpu/nccl/nccl_reducescatter.h"
 #include "engine/gpu/nccl/nccl_rows.h"
+#include "engine/gpu/staging/device_staging.h"
 #include "engine/gpu/staging/device_wait.h"
-#include "transport/first_failure.h"
 
 namespace ringtune {
 namespace {
@@ -28,38 +27,42 @@ constexpr int64_t kReleaseNs = kNsPerS;
 
 }  // namespace
 
-NcclPath::NcclPath(GpuOptions options, const Layout& layout, Transport& transport, DeviceStaging& staging,
-                   Counters& counters, const Log& log, int64_t timeout_ns)
-    : options_(std::move(options)),
-      layout_(layout),
-      transport_(transport),
-      staging_(staging),
-      counters_(counters),
-      log_(log),
-      timeout_ns_(timeout_ns),
-      decision_(options_.operations == GpuOperations::kHost ? Decision::kHost : Decision::kNone) {}
+NcclCollectives::NcclCollectives(const EngineParts& engine)
+    : layout_(engine.layout),
+      transport_(engine.transport),
+      counters_(engine.counters),
+      timeout_ns_(engine.timeout_ns),
+      patience_(engine.transport, engine.timeout_ns) {}
 
-void NcclPath::set_config(const EngineConfig& config) { knobs_ = nccl_knobs(config); }
-
-Status NcclPath::choose(const Submission& first, CollectiveContext& host, bool& is_by_nccl) {
-  if (const std::optional<Failure> failure = transport_.failure()) {
-    return failure->status();
+Status NcclCollectives::open(std::shared_ptr<Device> device, std::shared_ptr<const NcclLibrary> library,
+                             std::shared_ptr<PackKernels> kernels, CollectiveContext& host) {
+  device_ = std::move(device);
+  kernels_ = std::move(kernels);
+  const Device::Scope scope(*device_);
+  if (!scope.status().ok()) return scope.status();
+  if (Status s = device_->make_stream(stream_); !s.ok()) return s;
+  const auto drain_all = [this](const NcclCommunicator::Watch& watch) {
+    return in_flight_.empty() ? Status::ok_status() : await_event(*in_flight_.back(), watch);
+  };
+  communicators_ = std::make_unique<NcclCommunicators>(std::move(library), layout_, drain_all);
+  if (Status s = communicators_->open(host, patience_.begin("to meet in NCCL")); !s.ok()) {
+    return patience_.explain({s.code(), s.message() + "; RINGTUNE_GPU_OPERATIONS=host does without NCCL"});
   }
-  if (decision_.load() == Decision::kNone) {
-    const std::shared_ptr<Device>& device = first.staged->lane->device();
-    NcclIntroduction own{};
-    const Status introduced = introduce(device, own);
-    own.has_nccl = introduced.ok();
-    introduced.message().copy(own.text, sizeof(own.text) - 1);
-    std::vector<NcclIntroduction> all;
-    if (Status s = exchange_introductions(own, host, all); !s.ok()) return s;
-    if (Status s = decide(all, device, host); !s.ok()) return s;
-  }
-  is_by_nccl = is_open() && is_equipped_for(first.signature);
   return Status::ok_status();
 }
 
-bool NcclPath::is_equipped_for(const Signature& signature) const {
+Status NcclCollectives::equip(const NcclEquipment& common) {
+  if (common.has_memory_pools) {
+    if (Status s = DeviceMemoryPool::open(device_, results_); !s.ok()) return s;
+  }
+  if (!common.has_kernels) {
+    kernels_.reset();
+  }
+  allreduce_ = std::make_unique<NcclAllreduce>(results_, kernels_, stream_);
+  return Status::ok_status();
+}
+
+bool NcclCollectives::is_equipped_for(const Signature& signature) const {
   if (is_ragged(signature.kind)) {
     return results_ != nullptr;
   }
@@ -67,74 +70,7 @@ bool NcclPath::is_equipped_for(const Signature& signature) const {
          allreduce_->can_scale(gpu_reduction_of(signature, layout_.world_size())->kernels);
 }
 
-Status NcclPath::decide(std::span<const NcclIntroduction> all, const std::shared_ptr<Device>& device,
-                        CollectiveContext& host) {
-  if (const std::string obstacle = find_obstacle(all, options_.operations); !obstacle.empty()) {
-    if (options_.operations == GpuOperations::kNccl) {
-      return {StatusCode::kConfigError, "RINGTUNE_GPU_OPERATIONS=nccl cannot be done: " + obstacle};
-    }
-    log_.write(LogLevel::kInfo, "tensors of GPUs go through host memory: " + obstacle);
-    kernels_.reset();
-    decision_.store(Decision::kHost);
-    return Status::ok_status();
-  }
-  device_ = device;
-  if (Status s = open(host); !s.ok()) return s;
-  if (Status s = equip(all); !s.ok()) return s;
-  decision_.store(Decision::kNccl);
-  return Status::ok_status();
-}
-
-Status NcclPath::introduce(const std::shared_ptr<Device>& device, NcclIntroduction& own) {
-  bool has_memory_pools = false;
-  if (Status s = device->get_uuid(own.gpu); !s.ok()) return s;
-  if (Status s = device->has_memory_pools(has_memory_pools); !s.ok()) return s;
-  own.has_memory_pools = has_memory_pools;
-  if (Status s = NcclLibrary::load(options_.nccl_library, library_); !s.ok()) return s;
-  own.version = library_->version();
-  const Device::Scope scope(*device);
-  if (!scope.status().ok()) return scope.status();
-  Status loaded = PackKernels::open(device, kernels_);
-  if (loaded.ok()) {
-    loaded = check_pack_kernels(*device, *kernels_);
-  }
-  if (device->is_lost()) return loaded;
-  own.has_kernels = loaded.ok();
-  loaded.message().copy(own.text, sizeof(own.text) - 1);
-  return Status::ok_status();
-}
-
-Status NcclPath::equip(std::span<const NcclIntroduction> all) {
-  if (std::ranges::all_of(all, &NcclIntroduction::has_memory_pools)) {
-    if (Status s = DeviceMemoryPool::open(device_, results_); !s.ok()) return s;
-  } else {
-    log_.write(LogLevel::kInfo, "allgather and alltoall go through host memory: a rank's GPU has no memory pools");
-  }
-  const auto without = std::ranges::find(all, false, &NcclIntroduction::has_kernels);
-  if (without != all.end()) {
-    log_.write(LogLevel::kInfo, "nothing is packed or scaled on GPUs: rank " + std::to_string(without - all.begin()) +
-                                    " cannot run kernels: " + without->text);
-    kernels_.reset();
-  }
-  allreduce_ = std::make_unique<NcclAllreduce>(results_, kernels_, stream_);
-  return Status::ok_status();
-}
-
-Status NcclPath::open(CollectiveContext& host) {
-  const Device::Scope scope(*device_);
-  if (!scope.status().ok()) return scope.status();
-  if (Status s = device_->make_stream(stream_); !s.ok()) return s;
-  communicators_ = std::make_unique<NcclCommunicators>(library_, layout_, [this](const NcclCommunicator::Watch& watch) {
-    return in_flight_.empty() ? Status::ok_status() : await_event(*in_flight_.back(), watch);
-  });
-  if (Status s = communicators_->open(host, patience("to meet in NCCL")); !s.ok()) {
-    return explain({s.code(), s.message() + "; RINGTUNE_GPU_OPERATIONS=host does without NCCL"});
-  }
-  log_.write(LogLevel::kDebug, "tensors of GPUs go by " + library_->name());
-  return Status::ok_status();
-}
-
-Status NcclPath::run(std::span<Submission> tensors, size_t chunk_bytes, CollectiveContext& host) {
+Status NcclCollectives::run(std::span<Submission> tensors, size_t chunk_bytes, CollectiveContext& host) {
   if (const std::optional<Failure> failure = transport_.failure()) {
     return failure->status();
   }
@@ -146,7 +82,7 @@ Status NcclPath::run(std::span<Submission> tensors, size_t chunk_bytes, Collecti
   std::shared_ptr<DeviceEvent> end;
   if (Status s = device_->make_event(end); !s.ok()) return s;
   if (Status s = enqueue_all(tensors, chunk_bytes, host, end); !s.ok()) {
-    const Status explained = explain(s);
+    const Status explained = patience_.explain(s);
     communicators_->abort();  // before anybody hears of it: kernels must not touch what callers let go of
     if (device_->record(*end, stream_).ok()) {
       set_end(tensors, end);
@@ -157,21 +93,20 @@ Status NcclPath::run(std::span<Submission> tensors, size_t chunk_bytes, Collecti
   set_end(tensors, end);
   for (Submission& tensor : tensors) {
     tensor.done = end;
-    staging_.add_draining(tensor.handle, end);
   }
   moved_ns_ = in_flight_.empty() ? now_ns() : moved_ns_;
   in_flight_.push_back(std::move(end));
   return Status::ok_status();
 }
 
-void NcclPath::set_end(std::span<const Submission> tensors, const std::shared_ptr<DeviceEvent>& end) {
+void NcclCollectives::set_end(std::span<const Submission> tensors, const std::shared_ptr<DeviceEvent>& end) {
   allreduce_->set_end(end);
   for (const Submission& tensor : tensors) {
     set_rows_filled(tensor, end);
   }
 }
 
-void NcclPath::count(OpKind kind) {
+void NcclCollectives::count(OpKind kind) {
   const bool has_levels = is_hierarchical(kind);
   counters_.add(Counter::kNcclResponses);
   counters_.add(Counter::kNcclHierarchicalResponses, has_levels ? 1 : 0);
@@ -179,7 +114,7 @@ void NcclPath::count(OpKind kind) {
   counters_.set(Counter::kNcclPackedTensors, allreduce_->packed_tensors());
 }
 
-Status NcclPath::prepare(Submission& tensor, size_t chunk_bytes, CollectiveContext& host) {
+Status NcclCollectives::prepare(Submission& tensor, size_t chunk_bytes, CollectiveContext& host) {
   if (tensor.staged->lane->device() != device_) {
     return {StatusCode::kConfigError,
             "it is on GPU " + std::to_string(tensor.staged->lane->device()->ordinal()) +
@@ -191,20 +126,12 @@ Status NcclPath::prepare(Submission& tensor, size_t chunk_bytes, CollectiveConte
                                           : Status::ok_status();
 }
 
-Status NcclPath::stage(std::span<Submission> tensors) {
-  const auto is_on_gpu = [](const Submission& tensor) { return tensor.staged != nullptr && tensor.staged->is_on_gpu; };
-  if (std::ranges::none_of(tensors, is_on_gpu)) {
-    return Status::ok_status();
-  }
-  return staging_.stage(tensors, patience("for '" + tensors.front().name + "' to be copied from its GPU"));
-}
-
-Status NcclPath::enqueue_all(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host,
-                             const std::shared_ptr<DeviceEvent>& end) {
+Status NcclCollectives::enqueue_all(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host,
+                                    const std::shared_ptr<DeviceEvent>& end) {
   if (tensors.front().signature.kind == OpKind::kAllreduce) {
     if (Status s = allreduce(tensors, chunk_bytes, host); !s.ok()) return s;
   } else {
-    const NcclCommunicator::Watch watch = patience("for NCCL to begin with '" + tensors.front().name + "'");
+    const NcclCommunicator::Watch watch = patience_.begin("for NCCL to begin with '" + tensors.front().name + "'");
     NcclCommunicator* communicator = nullptr;
     if (Status s = communicators_->of_world(knobs_.max_ctas, watch, communicator); !s.ok()) return s;
     const auto enqueue_each = [&] {
@@ -220,10 +147,10 @@ Status NcclPath::enqueue_all(std::span<const Submission> tensors, size_t chunk_b
   return device_->record(*end, stream_);
 }
 
-Status NcclPath::allreduce(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host) {
+Status NcclCollectives::allreduce(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host) {
   const Signature& signature = tensors.front().signature;
   const GpuReduction reduction = *gpu_reduction_of(signature, layout_.world_size());
-  const NcclCommunicator::Watch watch = patience("for NCCL to begin with '" + tensors.front().name + "'");
+  const NcclCommunicator::Watch watch = patience_.begin("for NCCL to begin with '" + tensors.front().name + "'");
   const bool has_levels = is_hierarchical(signature.kind);
   NcclCommunicator* communicator = nullptr;
   if (Status s = has_levels ? communicators_->of_host(watch, communicator)
@@ -250,14 +177,16 @@ Status NcclPath::allreduce(std::span<const Submission> tensors, size_t chunk_byt
   return allreduce_->run(tensors, reduction.kernels, {0, true, NcclHierarchy::room_elements(layout_)}, sum);
 }
 
-bool NcclPath::is_hierarchical(OpKind kind) const {
+bool NcclCollectives::is_hierarchical(OpKind kind) const {
   return kind == OpKind::kAllreduce && knobs_.is_hierarchical && NcclHierarchy::has_effect(layout_) &&
          allreduce_->can_pack();
 }
 
-std::string_view NcclPath::algorithm(OpKind kind) const { return is_hierarchical(kind) ? "nccl_hierarchical" : "nccl"; }
+std::string_view NcclCollectives::algorithm(OpKind kind) const {
+  return is_hierarchical(kind) ? "nccl_hierarchical" : "nccl";
+}
 
-Status NcclPath::enqueue(const Submission& tensor, NcclCommunicator& communicator) {
+Status NcclCollectives::enqueue(const Submission& tensor, NcclCommunicator& communicator) {
   const Signature& signature = tensor.signature;
   if (is_ragged(signature.kind)) {
     return enqueue_rows(tensor, layout_.rank(), communicator, stream_);
@@ -272,7 +201,7 @@ Status NcclPath::enqueue(const Submission& tensor, NcclCommunicator& communicato
   return enqueue_reducescatter(tensor, reduction, layout_, communicator, stream_);
 }
 
-Status NcclPath::finish(const Submission& tensor) {
+Status NcclCollectives::finish(const Submission& tensor) {
   const Signature& signature = tensor.signature;
   if (signature.kind != OpKind::kReducescatter || signature.bytes() == 0) {
     return Status::ok_status();
@@ -281,7 +210,7 @@ Status NcclPath::finish(const Submission& tensor) {
   return allreduce_->finish(gpu_reduction_of(signature, layout_.world_size())->kernels, {&own, 1});
 }
 
-void NcclPath::watch() {
+void NcclCollectives::watch() {
   const int64_t now = now_ns();
   if (in_flight_.empty() || now - looked_ns_ < kLookNs) {
     return;
@@ -297,7 +226,7 @@ void NcclPath::watch() {
   }
 }
 
-Status NcclPath::look_for_trouble(int64_t now_ns) {
+Status NcclCollectives::look_for_trouble(int64_t now_ns) {
   if (Status error = communicators_->error(); !error.ok()) {
     error_since_ns_ = error_since_ns_ == 0 ? now_ns : error_since_ns_;
     return now_ns - error_since_ns_ < kBetterNewsNs ? Status::ok_status() : error;
@@ -309,7 +238,7 @@ Status NcclPath::look_for_trouble(int64_t now_ns) {
               format_seconds(timeout_ns_) + "); see what the other ranks' GPUs do, or raise RINGTUNE_TIMEOUT_S"};
 }
 
-Status NcclPath::drain() {
+Status NcclCollectives::drain() {
   bool is_over = true;
   while (!in_flight_.empty() && is_over) {
     if (Status s = device_->is_complete(*in_flight_.front(), is_over); !s.ok()) return s;
@@ -321,29 +250,7 @@ Status NcclPath::drain() {
   return Status::ok_status();
 }
 
-NcclCommunicator::Watch NcclPath::patience(const std::string& what) {
-  return [this, what, since_ns = now_ns()]() -> Status {
-    if (const std::optional<Failure> failure = transport_.failure()) {
-      return failure->status();
-    }
-    if (transport_.is_interrupted(since_ns)) {
-      return give_up_interrupted(transport_);
-    }
-    const int64_t waited_ns = now_ns() - since_ns;
-    return waited_ns <= timeout_ns_
-               ? Status::ok_status()
-               : Status(StatusCode::kCollectiveTimeout, "rank " + std::to_string(layout_.rank()) + " has waited " +
-                                                            format_seconds(waited_ns) + " " + what + " (limit " +
-                                                            format_seconds(timeout_ns_) + ", RINGTUNE_TIMEOUT_S)");
-  };
-}
-
-Status NcclPath::explain(const Status& seen) const {
-  const std::optional<Failure> better = await_better_news(transport_);
-  return better ? better->status() : seen;
-}
-
-void NcclPath::abort() {
+void NcclCollectives::abort() {
   if (communicators_ == nullptr) {
     return;
   }
@@ -353,7 +260,7 @@ void NcclPath::abort() {
   release();
 }
 
-void NcclPath::close() {
+void NcclCollectives::close() {
   if (communicators_ == nullptr) {
     return;
   }
@@ -366,7 +273,7 @@ void NcclPath::close() {
   release();
 }
 
-void NcclPath::release() {
+void NcclCollectives::release() {
   communicators_.reset();
   const int64_t limit_ns = now_ns() + kReleaseNs;
   bool is_idle = false;

@@ -13,7 +13,7 @@ TRACE = """
 import sys
 from pathlib import Path
 import tensorflow as tf
-from ringtune import graph_library
+from ringtune.graph_operations import graph_library
 graph_library.library_folders = lambda: iter([Path(sys.argv[1])])
 import ringtune.tensorflow as hvd
 hvd.init()

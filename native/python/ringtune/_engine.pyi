@@ -223,10 +223,13 @@ class Engine:
         is_gradient: bool = False,
         device: int = -1,
         stream: int = 0,
+        output_ptr: int = 0,
+        output_bytes: int = 0,
     ) -> int:
         """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them.
 
-        With `is_gradient` it counts as gradient bytes of the step: it is a part of a sparse gradient.
+        With `is_gradient` it counts as gradient bytes of the step: it is a part of a sparse gradient. The rows go to
+        the output, where one is given and they have exactly its size; the `Result` shows them there.
         """
 
     def alltoall_async(
@@ -238,8 +241,13 @@ class Engine:
         splits: Sequence[int],
         device: int = -1,
         stream: int = 0,
+        output_ptr: int = 0,
+        output_bytes: int = 0,
     ) -> int:
-        """Send `splits[r]` rows to each rank r; the `Result` holds those received, in rank order."""
+        """Send `splits[r]` rows to each rank r; the `Result` holds those received, in rank order.
+
+        An output takes them as that of `allgather_async` does.
+        """
 
     def join_async(self) -> int:
         """Say that this rank has no more data: it takes part in allreduces with zeros until every rank has joined."""
@@ -277,6 +285,16 @@ class Engine:
 
         Returns:
             A result for allgather, alltoall and join; None for the others.
+        """
+
+    def wait_within(
+        self, handle: int, limit_s: float, device: int = -1, stream: int = 0
+    ) -> tuple[bool, Result | None]:
+        """Wait as `wait` does, for a limited time.
+
+        Returns:
+            Whether the operation has ended, which forgets the handle, and its result; a handle that is still pending
+            can be waited for again.
         """
 
     def start_timeline(self, path: str, mark_cycles: bool) -> None:

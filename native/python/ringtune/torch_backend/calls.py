@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a process group: each has a number and a text; equal ones share names, which the engine knows again.
+
+Torch's calls have no names. The n-th call of one text meets the n-th on the other ranks. Ranks that call different
+things would wait for ever: a rank that has waited for a second tells its open calls in torch's store, and compares
+those of the same number.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ringtune.errors import ConfigError, MismatchError
+
+from .works import DoneWork, EngineWork, FutureKeeper, Pending
+
+NAMES = 8  # names of one text: so many equal calls are in flight; the next one waits for the first of them
+_LARGEST_TEXT = 4096  # bytes; open calls that are told to other ranks
+_FEW_OPEN = 64  # works that nobody has waited for, before the group looks which of them have ended
+
+
+class CallText:
+    """The names of equal calls, in turn."""
+
+    __slots__ = ("_next", "_works", "names", "text")
+
+    def __init__(self, text: str) -> None:
+        """Make the names.
+
+        Args:
+            text: Text of the call, as ranks compare it.
+        """
+        self.text = text
+        self.names = [f"{text} #{slot}" for slot in range(NAMES)]
+        self._works: list[EngineWork | None] = [None] * NAMES
+        self._next = 0
+
+    def claim(self) -> int:
+        """Return the position of the next name, once the call that had it before has ended here."""
+        slot = self._next
+        self._next = (slot + 1) % NAMES
+        earlier = self._works[slot]
+        if earlier is not None and not earlier.is_completed():
+            earlier.wait()
+        return slot
+
+    def note(self, slot: int, work: EngineWork) -> None:
+        """Note which call has a name."""
+        self._works[slot] = work
+
+
+class Calls:
+    """The calls of one group, in their order. Thread-safe."""
+
+    def __init__(self, store: Any, rank: int, size: int, futures: FutureKeeper) -> None:
+        """Begin without a call.
+
+        Args:
+            store: Torch's store for this group.
+            rank: This rank.
+            size: Number of ranks.
+            futures: Keeper of the futures that nobody drives.
+        """
+        self.futures = futures
+        self._store = store
+        self._rank = rank
+        self._size = size
+        self._lock = threading.Lock()  # guards all below, and the order in which the engine gets the calls
+        self._texts: dict[Any, CallText] = {}
+        self._number = 0
+        self._open: dict[int, EngineWork] = {}
+        self._is_closed = False
+
+    @property
+    def number(self) -> int:
+        """Number of calls so far."""
+        return self._number
+
+    def start(
+        self,
+        key: tuple[Any, ...],
+        submit: Callable[[str], Sequence[Pending]],
+        outputs: list[torch.Tensor],
+        limit_s: float | None = None,
+    ) -> EngineWork:
+        """Start a call.
+
+        Args:
+            key: Kind of the call, and all that must be equal on every rank; becomes its text.
+            submit: Gives the call's operations to the engine, under a name of this call.
+            outputs: Tensors that the work's future holds.
+            limit_s: Time limit of this call, seconds; None for the group's.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise ConfigError(f"{_text_of(key)} is not possible: the process group was destroyed or aborted")
+            text = self._texts.get(key)
+            if text is None:
+                text = self._texts[key] = CallText(_text_of(key))
+            slot = text.claim()
+            self._number += 1
+            pending = submit(text.names[slot])
+            work = EngineWork(self, text.text, self._number, pending, outputs, limit_s)
+            text.note(slot, work)
+            self._open[self._number] = work
+        if len(self._open) > _FEW_OPEN:
+            self._tidy()
+        return work
+
+    def done(self, kind: str, outputs: list[torch.Tensor]) -> EngineWork:
+        """Return the work of a call that has ended already."""
+        return DoneWork(self, kind, outputs)
+
+    def forget(self, work: EngineWork) -> None:
+        """Take note that a call has ended."""
+        self._open.pop(work.number, None)
+
+    def check(self, waited_s: float) -> None:
+        """Compare this rank's open calls with those of the ranks that wait, too.
+
+        Args:
+            waited_s: Time that the caller has waited, seconds.
+
+        Raises:
+            MismatchError: If ranks have called different things; names both calls.
+        """
+        del waited_s
+        if self._size == 1 or self._is_closed:
+            return
+        own = {str(number): work.call for number, work in list(self._open.items())[:32]}
+        self._store.set(f"ringtune/calls/{self._rank}", json.dumps(own)[:_LARGEST_TEXT])
+        for rank in range(self._size):
+            key = f"ringtune/calls/{rank}"
+            if rank != self._rank and self._store.check([key]):
+                self._compare(own, rank, _read(self._store.get(key)))
+
+    def close(self) -> None:
+        """Refuse every later call."""
+        self._is_closed = True
+
+    def _compare(self, own: dict[str, str], rank: int, told: dict[str, str]) -> None:
+        for number, text in own.items():
+            other = told.get(number)
+            if other is not None and other != text:
+                raise MismatchError(
+                    f"call {number} of this process group is {text} on rank {self._rank} but {other} on rank {rank}; "
+                    "all ranks of a group must make the same calls in the same order"
+                )
+
+    def _tidy(self) -> None:
+        for work in list(self._open.values()):
+            work.try_to_end()
+
+
+def _text_of(key: tuple[Any, ...]) -> str:
+    return " ".join(str(part) for part in key)
+
+
+def _read(text: bytes) -> dict[str, str]:
+    try:
+        told = json.loads(text)
+    except ValueError:  # cut off: too many calls are open there
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -167,7 +167,7 @@ class RingtuneGroup(ProcessGroup):
 
     def allgather_coalesced(self, outputs: Any, inputs: Sequence[torch.Tensor], opts: Any = None) -> Work:
         """See `torch.distributed.all_gather_coalesced`."""
-        by_input = list(zip(*outputs, strict=True)) if len(outputs) != len(inputs) else outputs
+        by_input = list(zip(*outputs, strict=True))
         return self._begun(
             self._moving.all_gather(by_input, inputs, self._limit(opts), "all_gather_coalesced")
         )

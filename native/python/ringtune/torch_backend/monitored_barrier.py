@@ -42,6 +42,8 @@ class MonitoredBarrier:
 
     def _collect(self, prefix: str, limit_s: float, *, waits_for_all: bool) -> None:
         store = self._member.store
+        if limit_s <= 0.0:
+            raise CollectiveTimeout("Rank 0 timed out in monitoredBarrier after 0 ms; give it more time")
         end_s = time.monotonic() + limit_s
         missing = []
         for rank in range(1, self._member.size):

@@ -191,7 +191,8 @@ class Reducing:
             found[index] = tensor_of(result, rows[index]).clone()
             if len(found) == len(rows):
                 total = torch.sparse_coo_tensor(found[0].t(), found[1], tensor.shape)
-                tensor.detach().copy_(total.coalesce())
+                with torch.no_grad():
+                    tensor.copy_(total.coalesce())
 
         def submit(name: str) -> list[Pending]:
             return [

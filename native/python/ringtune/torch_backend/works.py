@@ -175,6 +175,8 @@ class EngineWork(Work):
     def _end(self, error: Exception | None) -> None:
         if self._is_over:
             return
+        if isinstance(error, CollectiveTimeout):
+            error = CollectiveTimeout(f"{self.call} reached the timeout of its process group: {error}")
         self._error = error
         self._is_over = True
         self._group.forget(self)

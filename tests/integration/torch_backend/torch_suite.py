@@ -22,13 +22,17 @@ from typing import Any
 def main() -> None:
     """Run the tests that the command line names, or all."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("backend", choices=["gloo", "ringtune"])
+    parser.add_argument("backend", choices=["gloo", "ringtune", "named"])
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"BACKEND": "gloo", "WORLD_SIZE": str(given.ranks), "TEMP_DIR": folder}
+        os.environ |= {
+            "BACKEND": "ringtune" if given.backend == "named" else "gloo",
+            "WORLD_SIZE": str(given.ranks),
+            "TEMP_DIR": folder,
+        }
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
         case = test_case(given.limit)
         if given.backend == "ringtune":
@@ -38,33 +42,33 @@ def main() -> None:
             begin_s = time.monotonic()
             outcome, reason = run(case, name)
             took_s = round(time.monotonic() - begin_s, 1)
-            print(json.dumps({"test": name, "outcome": outcome, "s": took_s, "reason": reason}), flush=True)
+            sys.stdout.write(json.dumps({"test": name, "outcome": outcome, "s": took_s, "reason": reason}) + "\n")
+            sys.stdout.flush()
 
 
-def test_case(limit_s: float) -> type[unittest.TestCase]:
+def test_case(limit_s: int) -> type[unittest.TestCase]:
     """Return torch's tests as a class whose ranks are forked from this process."""
-    import torch  # noqa: PLC0415
-    from torch.testing._internal import common_distributed  # noqa: PLC0415
-    from torch.testing._internal.distributed import distributed_test  # noqa: PLC0415
+    import torch
+    from torch.testing._internal import common_distributed
+    from torch.testing._internal.distributed import distributed_test
 
     class Forked(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):  # type: ignore[misc]  # noqa: SLF001
         def setUp(self) -> None:
-            super().setUp()
+            super().setUp()  # type: ignore[no-untyped-call]
             self._start_processes(torch.multiprocessing.get_context("fork").Process)
 
-
-    common_distributed.get_timeout = lambda _test_id: limit_s
+    common_distributed.get_timeout = lambda test_id: limit_s  # noqa: ARG005
     return Forked
 
 
 def stand_in_for_gloo() -> None:
     """Give programs that ask for Gloo this backend."""
-    import torch.distributed as dist  # noqa: PLC0415
-    from torch.distributed import distributed_c10d  # noqa: PLC0415
-    from torch.testing._internal.distributed import distributed_test  # noqa: PLC0415
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+    from torch.testing._internal.distributed import distributed_test
 
-    from ringtune.torch_backend.group import RingtuneGroup  # noqa: PLC0415
-    from ringtune.torch_backend.meeting import Member  # noqa: PLC0415
+    from ringtune.torch_backend.group import RingtuneGroup
+    from ringtune.torch_backend.meeting import Member
 
     class Options:
         """Options that torch sets and nobody reads."""
@@ -96,5 +100,4 @@ def run(case: type[unittest.TestCase], name: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.getcwd())
     main()

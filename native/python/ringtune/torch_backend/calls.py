@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ringtune.errors import ConfigError, MismatchError
+from ringtune.errors import CollectiveTimeout, ConfigError, EngineError, MismatchError, RingtuneError
 
 from .works import DoneWork, EngineWork, FutureKeeper, Pending
 
@@ -118,16 +118,20 @@ class Calls:
         """Take note that a call has ended."""
         self._open.pop(work.number, None)
 
-    def check(self, waited_s: float) -> None:
-        """Compare this rank's open calls with those of the ranks that wait, too.
+    def explained(self, work: EngineWork, error: RingtuneError) -> RingtuneError:
+        """Return the error with which a call has ended, in terms of the group."""
+        if self._is_closed:
+            return EngineError(f"{work.call} was under way when its process group was destroyed or aborted")
+        if isinstance(error, CollectiveTimeout):
+            return CollectiveTimeout(f"{work.call} has reached the timeout of its process group: {error}")
+        return error
 
-        Args:
-            waited_s: Time that the caller has waited, seconds.
+    def check(self) -> None:
+        """Compare this rank's open calls with those of the ranks that wait, too.
 
         Raises:
             MismatchError: If ranks have called different things; names both calls.
         """
-        del waited_s
         if self._size == 1 or self._is_closed:
             return
         own = {str(number): work.call for number, work in list(self._open.items())[:32]}

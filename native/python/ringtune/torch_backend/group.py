@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process group: torch's methods, each of which starts one call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +17,8 @@ from .moving import Moving
 from .pairs import Pairs
 from .reducing import Reducing
 from .registration import NAME
-from .works import EngineWork, FutureKeeper, Pending
+from .work_kinds import MessageWork, Together, Unnumbered
+from .works import FutureKeeper, Pending
 
 FUTURES = FutureKeeper()
 SUM = torch.distributed.ReduceOp.SUM
@@ -36,7 +37,7 @@ class RingtuneGroup(ProcessGroup):
         Args:
             member: This rank's part in the group.
         """
-        super().__init__(member.rank, member.size)
+        super().__init__(member.rank, member.size)  # type: ignore[call-arg]
         self._member = member
         self._membership = join(member)
         world = self._membership.world
@@ -119,7 +120,7 @@ class RingtuneGroup(ProcessGroup):
             self._reducing.allreduce("all_reduce_coalesced", tensors, _operation(opts), self._limit(opts))
         )
 
-    def reduce(
+    def reduce(  # type: ignore[override]
         self, tensors: Any, opts: Any = None, op: Any = SUM, timeout: timedelta | None = None, **given: Any
     ) -> Work:
         """See `torch.distributed.reduce`."""
@@ -133,9 +134,7 @@ class RingtuneGroup(ProcessGroup):
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         return self._begun(
-            self._reducing.reduce_scatter(
-                _single(outputs), inputs[0], _operation(opts), self._limit(opts, timeout)
-            )
+            self._reducing.reduce_scatter(_single(outputs), inputs[0], _operation(opts), self._limit(opts, timeout))
         )
 
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Work:
@@ -146,20 +145,18 @@ class RingtuneGroup(ProcessGroup):
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Work:
         """Do so for several tensors at once."""
-        return self._begun(
-            self._reducing.reduce_scatter_single(outputs, inputs, _operation(opts), self._limit(opts))
-        )
+        return self._begun(self._reducing.reduce_scatter_single(outputs, inputs, _operation(opts), self._limit(opts)))
 
-    _reduce_scatter_base = reduce_scatter_single
-    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced  # type: ignore[assignment]
 
-    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, **given: Any) -> Work:
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, **given: Any) -> Work:  # type: ignore[override]
         """See `torch.distributed.broadcast`."""
         tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
         root = given.get("root", opts if isinstance(opts, int) else getattr(opts, "rootRank", 0))
         return self._begun(self._moving.broadcast(tensor, root, self._limit(opts, timeout)))
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:  # type: ignore[override]
         """See `torch.distributed.all_gather`."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
@@ -168,9 +165,7 @@ class RingtuneGroup(ProcessGroup):
     def allgather_coalesced(self, outputs: Any, inputs: Sequence[torch.Tensor], opts: Any = None) -> Work:
         """See `torch.distributed.all_gather_coalesced`."""
         by_input = list(zip(*outputs, strict=True))
-        return self._begun(
-            self._moving.all_gather(by_input, inputs, self._limit(opts), "all_gather_coalesced")
-        )
+        return self._begun(self._moving.all_gather(by_input, inputs, self._limit(opts), "all_gather_coalesced"))
 
     def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Work:
         """See `torch.distributed.all_gather_into_tensor`."""
@@ -182,8 +177,8 @@ class RingtuneGroup(ProcessGroup):
         """Do so for several tensors at once."""
         return self._begun(self._moving.all_gather_single(outputs, inputs, self._limit(opts)))
 
-    _allgather_base = all_gather_single
-    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _allgather_base = all_gather_single  # type: ignore[assignment]
+    allgather_into_tensor_coalesced = all_gather_single_coalesced  # type: ignore[assignment]
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See `torch.distributed.gather`."""
@@ -201,7 +196,7 @@ class RingtuneGroup(ProcessGroup):
         rows = inputs[0] if inputs else ()
         return self._begun(self._moving.scatter(_single(outputs), rows, root, self._limit(opts, timeout)))
 
-    def alltoall(
+    def alltoall(  # type: ignore[override]
         self,
         outputs: Sequence[torch.Tensor],
         inputs: Sequence[torch.Tensor],
@@ -211,7 +206,7 @@ class RingtuneGroup(ProcessGroup):
         """See `torch.distributed.all_to_all`."""
         return self._begun(self._moving.all_to_all(outputs, inputs, self._limit(opts, timeout)))
 
-    def all_to_all_single(  # noqa: PLR0917  (torch's signature)
+    def all_to_all_single(  # type: ignore[override]  # noqa: PLR0917  (torch's signature)
         self,
         output: torch.Tensor,
         given: torch.Tensor,
@@ -224,15 +219,17 @@ class RingtuneGroup(ProcessGroup):
         splits = (output_split_sizes or (), input_split_sizes or ())
         return self._begun(self._moving.all_to_all_single(output, given, splits, self._limit(opts, timeout)))
 
-    alltoall_base = all_to_all_single
+    alltoall_base = all_to_all_single  # type: ignore[assignment]
 
-    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:  # type: ignore[override]
         """See `torch.distributed.barrier`."""
-        return self._begun(
-            self._reducing.allreduce("barrier", [self._barrier_tensor], SUM, self._limit(opts, timeout))
-        )
+        return self._begun(self._reducing.allreduce("barrier", [self._barrier_tensor], SUM, self._limit(opts, timeout)))
 
-    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+    def monitored_barrier(
+        self,
+        timeout: timedelta | None = None,
+        wait_all_ranks: bool = False,  # noqa: FBT002  (torch's signature)
+    ) -> None:
         """See `torch.distributed.monitored_barrier`."""
         limit_s = self._member.timeout_s if timeout is None else timeout.total_seconds()
         self._monitored.meet(limit_s, waits_for_all=wait_all_ranks)
@@ -264,9 +261,9 @@ class RingtuneGroup(ProcessGroup):
     def _end_coalescing(self, device: torch.device) -> Work:
         del device
         works, self._coalesced = self._coalesced or [], None
-        return Together(self._calls, "coalesced", -1, works, [])
+        return Together(self._calls, "coalesced", -1, works, [])  # type: ignore[arg-type]
 
-    def _message_work(self, kind: str, message: Pending, tensors: list[torch.Tensor]) -> "MessageWork":
+    def _message_work(self, kind: str, message: Pending, tensors: list[torch.Tensor]) -> MessageWork:
         work = MessageWork(Unnumbered(FUTURES), kind, 0, [message], tensors, self._limit_s or self._member.timeout_s)
         if self._coalesced is not None:
             self._coalesced.append(work)
@@ -279,56 +276,10 @@ class RingtuneGroup(ProcessGroup):
 
     def _limit(self, opts: Any, timeout: timedelta | None = None) -> float | None:
         """Return the time limit of one call, seconds; None where nobody has set another one than the group's."""
-        given = getattr(opts, "timeout", None) if timeout is None else timeout
+        given = opts if isinstance(opts, timedelta) else timeout or getattr(opts, "timeout", None)
         if given is None or given <= timedelta():
             return self._limit_s
         return float(given.total_seconds())
-
-
-class MessageWork(EngineWork):
-    """A message; knows who has sent it."""
-
-    source = -1
-    sources: list[int] | None = None
-
-    def _source_rank(self) -> int:
-        return self.sources[0] if self.sources else self.source
-
-    source_rank = _source_rank
-
-
-class Unnumbered:
-    """Surroundings of messages, which are not calls of the whole group; see `works.Surroundings`."""
-
-    def __init__(self, futures: FutureKeeper) -> None:
-        """Serve messages.
-
-        Args:
-            futures: Keeper of the futures that nobody drives.
-        """
-        self.futures = futures
-
-    def check(self, waited_s: float) -> None:
-        """Compare nothing: a message concerns two ranks alone."""
-
-    def forget(self, work: EngineWork) -> None:
-        """Keep no list."""
-
-
-class Together(EngineWork):
-    """Several works that are waited for together."""
-
-    def _pursue(self, limit_s: float | None) -> None:
-        timeout = None if limit_s is None else timedelta(seconds=limit_s)
-        for work in self._pending:
-            work.wait(timeout)  # type: ignore[attr-defined]
-        self._end(None)
-
-    def try_to_end(self) -> bool:
-        """See `EngineWork`."""
-        if not self._is_over and all(work.is_completed() for work in self._pending):  # type: ignore[attr-defined]
-            self.wait()
-        return self._is_over
 
 
 def _operation(opts: Any) -> Any:
@@ -340,6 +291,3 @@ def _single(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     if len(tensors) != 1:
         raise ConfigError(f"the backend ringtune takes one tensor per call here, and got {len(tensors)}")
     return tensors[0]
-
-
-Create = Callable[[Any, Any], RingtuneGroup]

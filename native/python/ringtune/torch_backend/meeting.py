@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
 
 from ringtune.bootstrap import environment
 from ringtune.bootstrap.exchange import arrange
@@ -145,7 +145,7 @@ def join(member: Member) -> Membership:
         PeerLostError: If a rank ended meanwhile.
     """
     met = member.store.add(f"ringtune/met/{member.rank}", 1)  # a store may serve one group after the other
-    member = replace(member, store=dist.PrefixStore(f"ringtune/{met}", member.store))
+    member = replace(member, store=PrefixStore(f"ringtune/{met}", member.store))
     if member.global_ranks or not _may_share(member):
         return Membership(_join_apart(member), is_shared=False)
     if not SESSION.is_initialized:
@@ -167,7 +167,7 @@ def join_pair(member: Member, world: World, peers: tuple[int, int], is_over: Any
         PeerLostError: If the other rank ended meanwhile.
     """
     own = peers.index(member.rank)
-    store = dist.PrefixStore(f"pair/{peers[0]}-{peers[1]}", member.store)
+    store = PrefixStore(f"pair/{peers[0]}-{peers[1]}", member.store)
     place = arrange(Place(own, 2, 0, "torch.distributed"), PatientExchange(store, own, is_over))
     return WORLDS.add(join_part(world, place, peers))
 
@@ -175,14 +175,13 @@ def join_pair(member: Member, world: World, peers: tuple[int, int], is_over: Any
 def _may_share(member: Member) -> bool:
     """Agree on whether the session's world, there already or still to be joined, can be the group's on every rank."""
     world = SESSION.require() if SESSION.is_initialized else None
-    if world is None:
-        own = "none"
-    else:
+    own = "none"
+    if world is not None:
         own = "same" if (world.rank, world.size) == (member.rank, member.size) else "other"
     if member.size == 1:
         return own != "other"
     place = Place(member.rank, member.size, 0, "torch.distributed")
-    exchange = StoreExchange(dist.PrefixStore("share", member.store), place, _limit_s(member))
+    exchange = StoreExchange(PrefixStore("share", member.store), place, _limit_s(member))
     told = set(exchange.gather(own))
     return exchange.spread("yes" if told in ({"none"}, {"same"}) else "no") == "yes"
 
@@ -204,7 +203,7 @@ def _find(member: Member, limit_s: float) -> Place:
     place = Place(member.rank, member.size, 0, "torch.distributed")
     if member.size == 1:
         return place
-    return arrange(place, StoreExchange(dist.PrefixStore("meeting", member.store), place, limit_s))
+    return arrange(place, StoreExchange(PrefixStore("meeting", member.store), place, limit_s))
 
 
 def _with_timeout(environ: Mapping[str, str], timeout_s: float) -> dict[str, str]:

@@ -55,8 +55,8 @@ class MonitoredBarrier:
         if missing:
             names = ", ".join(map(str, missing))
             raise CollectiveTimeout(
-                f"Rank{'s' if waits_for_all else ''} {names} failed to pass monitoredBarrier in {limit_s * 1000:.0f} ms; "
-                "check the log of each, or raise the timeout"
+                f"Rank{'s' if waits_for_all else ''} {names} failed to pass monitoredBarrier in {limit_s * 1000:.0f} "
+                "ms; check the log of each, or raise the timeout"
             )
 
     def _report(self, prefix: str, limit_s: float) -> None:
@@ -76,5 +76,3 @@ class MonitoredBarrier:
                 return False
             time.sleep(_LOOK_S)
         return True
-
-

@@ -55,8 +55,13 @@ class Moving:
                     f"all_gather needs {size} tensors for the result, this rank's of {given.numel()} elements; got "
                     f"{[tensor.numel() for tensor in row]}"
                 )
-        key = (kind, *((given.dtype, tuple(given.shape) if _is_even(row) else "ragged")
-                       for row, given in zip(outputs, inputs, strict=True)))
+        key = (
+            kind,
+            *(
+                (given.dtype, tuple(given.shape) if _is_even(row) else "ragged")
+                for row, given in zip(outputs, inputs, strict=True)
+            ),
+        )
 
         def submit(name: str) -> list[Pending]:
             return [
@@ -166,10 +171,16 @@ class Moving:
         size = self._world.size
         if not splits:
             if rows % size:
-                raise ConfigError(f"all_to_all_single: Tensor's dim 0 does not divide equally across group size: {rows} {end} rows, {size} ranks")
+                raise ConfigError(
+                    f"all_to_all_single: Tensor's dim 0 does not divide equally across group size: {rows} {end} rows, "
+                    f"{size} ranks"
+                )
             return [rows // size * row] * size
         if len(splits) != size or sum(splits) != rows:
-            raise ConfigError(f"all_to_all_single: Split sizes doesn't match total dim 0 size: {end} splits {list(splits)} for {rows} rows and {size} ranks")
+            raise ConfigError(
+                f"all_to_all_single: Split sizes doesn't match total dim 0 size: {end} splits {list(splits)} for "
+                f"{rows} rows and {size} ranks"
+            )
         return [count * row for count in splits]
 
     def _start_gather(self, name: str, given: torch.Tensor, row: Sequence[torch.Tensor]) -> Pending:

@@ -256,7 +256,7 @@ class Pairs:
         """Leave the worlds of all pairs."""
         self._is_closed = True
         for link in self._links.values():
-            if self._member.size > 2:  # noqa: PLR2004  (a group of two is its own pair)
+            if self._member.size > 2:
                 link.leave()
 
     def _name(self, link: Link, source: int, target: int, tag: int) -> str:
@@ -271,7 +271,7 @@ class Pairs:
             if link is None:
                 pair = (min(peer, self._member.rank), max(peer, self._member.rank))
                 link = self._links[peer] = Link(pair.index(self._member.rank))
-                if self._member.size == 2:  # noqa: PLR2004  (a group of two is its own pair)
+                if self._member.size == 2:
                     link.settle(self._world, None)
                 else:
                     threading.Thread(target=self._meet, args=(link, pair), name="ringtune-pair", daemon=True).start()

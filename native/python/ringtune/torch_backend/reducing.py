@@ -103,9 +103,7 @@ class Reducing:
 
         def submit(name: str) -> list[Pending]:
             return [
-                self._start_scattered(
-                    f"{name} {index}", output, flat(dense(given)), [output.numel()] * size, plan
-                )
+                self._start_scattered(f"{name} {index}", output, flat(dense(given)), [output.numel()] * size, plan)
                 for index, (output, given) in enumerate(zip(outputs, inputs, strict=True))
             ]
 
@@ -182,7 +180,9 @@ class Reducing:
         """Sum a sparse tensor: the ranks' entries are gathered and added up."""
         plan = plan_of(operation, tensor.dtype)
         if tensor.layout is not torch.sparse_coo or plan.name != "SUM":
-            raise ConfigError(f"allreduce of {tensor.layout} tensors is a SUM of torch.sparse_coo ones, not {plan.name}")
+            raise ConfigError(
+                f"allreduce of {tensor.layout} tensors is a SUM of torch.sparse_coo ones, not {plan.name}"
+            )
         given = tensor.detach().coalesce()
         rows = operand_of(given.indices().t().contiguous()), operand_of(given.values().contiguous())
         found: dict[int, torch.Tensor] = {}

@@ -8,6 +8,7 @@ where the backward pass ends; for all else `FutureKeeper` looks now and then.
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from torch.distributed import Work
 
 from ringtune.errors import CollectiveTimeout, RingtuneError
 
-LOOK_S = 1.0  # a caller that has waited so long compares its calls with those of the other ranks; as often again
+LOOK_S = 0.5  # interval between two looks of a caller that waits at the calls of other ranks; test_torch_backend.py
 _KEEPER_LOOK_S = 0.0005  # between two looks of the keeper: as long as a small collective takes on a busy machine
 
 
@@ -33,8 +34,11 @@ class Pending(Protocol):
 class Surroundings(Protocol):
     """The group that a work belongs to."""
 
-    def check(self, waited_s: float) -> None:
+    def check(self) -> None:
         """Raise the reason why a work that is waited for cannot end, if there is one."""
+
+    def explained(self, work: "EngineWork", error: RingtuneError) -> RingtuneError:
+        """Return an error of the engine in the group's terms."""
 
     def forget(self, work: "EngineWork") -> None:
         """Take note that a work has ended."""
@@ -102,6 +106,11 @@ class EngineWork(Work):
             raise self._error
         return True
 
+    def finish(self) -> None:
+        """Wait for the end, and raise no error."""
+        with suppress(RingtuneError):
+            self.wait()
+
     def is_completed(self) -> bool:
         """Return whether `wait` would return, or raise, at once."""
         return self._is_over or self.try_to_end()
@@ -153,19 +162,19 @@ class EngineWork(Work):
 
     def _pursue(self, limit_s: float | None) -> None:
         """Wait for one operation after the other; the lock is held."""
-        begin_s = 0.0
+        waited_s = 0.0
         while self._pending and not self._is_over:
             look_s = LOOK_S if limit_s is None else min(LOOK_S, max(limit_s, 0.001))
             try:
                 if self._pending[0].has_ended(look_s):
                     del self._pending[0]
                     continue
-                begin_s += look_s
-                self._group.check(begin_s)
+                waited_s += look_s
+                self._group.check()
             except RingtuneError as error:
-                self._end(error)
+                self._end(self._group.explained(self, error))
                 return
-            if limit_s is not None and begin_s >= limit_s:
+            if limit_s is not None and waited_s >= limit_s:
                 raise CollectiveTimeout(
                     f"{self.call} (call {self.number} of its group) did not end within {limit_s:g} s: "
                     "another rank has not come to it; check that rank's log, or raise the time limit"
@@ -175,8 +184,6 @@ class EngineWork(Work):
     def _end(self, error: Exception | None) -> None:
         if self._is_over:
             return
-        if isinstance(error, CollectiveTimeout):
-            error = CollectiveTimeout(f"{self.call} reached the timeout of its process group: {error}")
         self._error = error
         self._is_over = True
         self._group.forget(self)
@@ -186,7 +193,7 @@ class EngineWork(Work):
         if future.done():
             return
         if self._error is not None:
-            future.set_exception(self._error)
+            future.set_exception(self._error)  # type: ignore[arg-type]
         else:
             future.set_result(self._outputs)
 
@@ -221,7 +228,7 @@ class WorkFuture(torch.futures.Future[list[torch.Tensor]]):
             try:
                 child.set_result(callback(parent))
             except Exception as error:  # noqa: BLE001  (a future holds any error)
-                child.set_exception(error)
+                child.set_exception(error)  # type: ignore[arg-type]
 
         self.add_done_callback(run)
         return child
@@ -266,14 +273,10 @@ class FutureKeeper:
     def _end_pass(self, graph_task: int) -> None:
         with self._lock:
             works = self._passes.pop(graph_task, [])
-        errors = []
         for work in works:
-            try:
-                work.wait()
-            except RingtuneError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+            work.finish()
+        for work in works:
+            work.wait()  # raises the first error
 
     def _run(self) -> None:
         while True:

@@ -15,7 +15,7 @@ import torch
 
 from ringtune.errors import CollectiveTimeout, ConfigError, EngineError, MismatchError, RingtuneError
 
-from .works import DoneWork, EngineWork, FutureKeeper, Pending
+from .works import EngineWork, FutureKeeper, Pending
 
 NAMES = 8  # names of one text: so many equal calls are in flight; the next one waits for the first of them
 _LARGEST_TEXT = 4096  # bytes; open calls that are told to other ranks
@@ -27,29 +27,30 @@ class CallText:
 
     __slots__ = ("_next", "_works", "names", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, era: int) -> None:
         """Make the names.
 
         Args:
             text: Text of the call, as ranks compare it.
+            era: Number of the last call that differed between ranks; its name may be in flight for ever.
         """
         self.text = text
-        self.names = [f"{text} #{slot}" for slot in range(NAMES)]
+        self.names = [f"{text} #{era}.{slot}" for slot in range(NAMES)]
         self._works: list[EngineWork | None] = [None] * NAMES
         self._next = 0
 
     def claim(self) -> int:
         """Return the position of the next name, once the call that had it before has ended here."""
         slot = self._next
-        self._next = (slot + 1) % NAMES
         earlier = self._works[slot]
         if earlier is not None and not earlier.is_completed():
             earlier.wait()
         return slot
 
     def note(self, slot: int, work: EngineWork) -> None:
-        """Note which call has a name."""
+        """Note which call has a name, which is not given out again before the others."""
         self._works[slot] = work
+        self._next = (slot + 1) % NAMES
 
 
 class Calls:
@@ -71,6 +72,7 @@ class Calls:
         self._lock = threading.Lock()  # guards all below, and the order in which the engine gets the calls
         self._texts: dict[Any, CallText] = {}
         self._number = 0
+        self._era = 0
         self._open: dict[int, EngineWork] = {}
         self._is_closed = False
 
@@ -99,20 +101,16 @@ class Calls:
                 raise ConfigError(f"{_text_of(key)} is not possible: the process group was destroyed or aborted")
             text = self._texts.get(key)
             if text is None:
-                text = self._texts[key] = CallText(_text_of(key))
+                text = self._texts[key] = CallText(_text_of(key), self._era)
             slot = text.claim()
+            pending = submit(text.names[slot])  # a call that is refused has no number
             self._number += 1
-            pending = submit(text.names[slot])
             work = EngineWork(self, text.text, self._number, pending, outputs, limit_s)
             text.note(slot, work)
             self._open[self._number] = work
         if len(self._open) > _FEW_OPEN:
             self._tidy()
         return work
-
-    def done(self, kind: str, outputs: list[torch.Tensor]) -> EngineWork:
-        """Return the work of a call that has ended already."""
-        return DoneWork(self, kind, outputs)
 
     def forget(self, work: EngineWork) -> None:
         """Take note that a call has ended."""
@@ -149,6 +147,8 @@ class Calls:
         for number, text in own.items():
             other = told.get(number)
             if other is not None and other != text:
+                self._era = int(number)
+                self._texts.clear()
                 raise MismatchError(
                     f"call {number} of this process group is {text} on rank {self._rank} but {other} on rank {rank}; "
                     "all ranks of a group must make the same calls in the same order"

@@ -291,18 +291,3 @@ class FutureKeeper:
                     self._is_running = False
                     return
             time.sleep(_KEEPER_LOOK_S)
-
-
-class DoneWork(EngineWork):
-    """A call that has ended before it returned."""
-
-    def __init__(self, group: Surroundings, call: str, outputs: list[torch.Tensor]) -> None:
-        """Stand for such a call.
-
-        Args:
-            group: The group.
-            call: Text of the call.
-            outputs: Tensors that its future holds.
-        """
-        super().__init__(group, call, 0, (), outputs)
-        self._is_over = True

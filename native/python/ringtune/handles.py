@@ -26,9 +26,7 @@ class WaitingEngine(Protocol):
     def wait(self, handle: int, device: int = -1, stream: int = 0) -> _engine.Result | None:
         """See `_engine.Engine`."""
 
-    def wait_within(
-        self, handle: int, limit_s: float, device: int = -1, stream: int = 0
-    ) -> tuple[bool, _engine.Result | None]:
+    def wait_within(self, handle: int, limit_s: float) -> tuple[bool, _engine.Result | None]:
         """See `_engine.Engine`."""
 
     def is_drained(self, handle: int) -> bool:

@@ -52,6 +52,7 @@ class Session:
         self._observers: list[Callable[[World | None], None]] = []
         self._is_lent = False
         self._was_lent = False
+        self._others: dict[int, World] = {}  # needs no lock: each change is one operation of the interpreter
         self._pid = os.getpid()
         os.register_at_fork(after_in_child=self._after_fork_in_child)
         atexit.register(self._leave)
@@ -160,6 +161,16 @@ class Session:
         if self._is_lent:
             self.shutdown()
 
+    def keep(self, world: World) -> World:
+        """Note a world beside this one, which forked children abandon and the interpreter's end leaves; return it."""
+        self._others[id(world)] = world
+        return world
+
+    def leave(self, world: World) -> None:
+        """Leave a world that was noted."""
+        self._others.pop(id(world), None)
+        world.shutdown()
+
     def _join(
         self,
         environ: Mapping[str, str],
@@ -229,6 +240,9 @@ class Session:
 
     def _leave(self) -> None:
         """Leave the world, at the end of the interpreter; the exit code, known after it, tells the job how it ended."""
+        if os.getpid() == self._pid:
+            for world in list(self._others.values()):
+                self.leave(world)
         self.shutdown()
         if self.rendezvous is not None and os.getpid() == self._pid:
             handed_over = self.rendezvous.detach()
@@ -261,7 +275,7 @@ class Session:
             self.rendezvous.close()
             self.rendezvous = None
         parts = [] if self._sets is None else self._sets.worlds()
-        for world in (*parts, *([] if self._world is None else [self._world])):
+        for world in (*parts, *self._others.values(), *([] if self._world is None else [self._world])):
             world.engine.abandon_after_fork()
         if self._metrics is not None:
             self._metrics.abandon_after_fork()

@@ -166,16 +166,16 @@ std::optional<Result> wait(EngineHandle& self, Handle handle, int device, uint64
   }
 }
 
-// Whether the operation has ended within the limit, and its result. What has not ended can be waited for again.
-std::pair<bool, std::optional<Result>> wait_within(EngineHandle& self, Handle handle, double limit_s, int device,
-                                                   uint64_t stream) {
+// Waits for a limited time; returns whether the operation has ended, and its result. A handle that is still pending can
+// be waited for again.
+std::pair<bool, std::optional<Result>> wait_within(EngineHandle& self, Handle handle, double limit_s) {
   const int64_t limit_ns = now_ns() + static_cast<int64_t>(limit_s * static_cast<double>(kNsPerMs) * 1e3);
   while (true) {
     std::optional<Outcome> outcome;
     {
       const nb::gil_scoped_release unlocked;
       const int64_t left_ns = std::max<int64_t>(0, limit_ns - now_ns());
-      outcome = self.engine().wait(handle, std::min(kSignalCheckNs, left_ns), &is_interrupted, {device, stream});
+      outcome = self.engine().wait(handle, std::min(kSignalCheckNs, left_ns), &is_interrupted);
     }
     if (outcome) {
       raise_unless_ok(outcome->status);
@@ -233,7 +233,7 @@ void bind_submissions(nb::module_& module, nb::class_<EngineHandle>& engine) {
       .def("barrier", &barrier)
       .def("poll", &poll, "handle"_a)
       .def("wait", &wait, "handle"_a, "device"_a = kNoDevice, "stream"_a = 0)
-      .def("wait_within", &wait_within, "handle"_a, "limit_s"_a, "device"_a = kNoDevice, "stream"_a = 0)
+      .def("wait_within", &wait_within, "handle"_a, "limit_s"_a)
       .def("is_drained", &is_drained, "handle"_a);
 }
 

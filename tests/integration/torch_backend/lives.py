@@ -181,7 +181,9 @@ def hung_up_message() -> Tensors:
 
 CASES: dict[str, Callable[[], Tensors]] = {
     case.__name__: case
-    for case in (differing_calls, differing_shapes, limited_waits, limited_group, late_rank, futures, left_works)
-    + (threads, aborted, hung_up_message, shared_engine)
+    for case in (
+        *(differing_calls, differing_shapes, limited_waits, limited_group, late_rank, futures, left_works),
+        *(threads, aborted, hung_up_message, shared_engine),
+    )
 }
 OWN_CASES: dict[str, Callable[[], Tensors]] = {}

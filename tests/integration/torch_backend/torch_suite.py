@@ -52,7 +52,7 @@ def test_case(limit_s: int) -> type[unittest.TestCase]:
     from torch.testing._internal import common_distributed
     from torch.testing._internal.distributed import distributed_test
 
-    class Forked(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):  # type: ignore[misc]
+    class Forked(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
         def setUp(self) -> None:
             super().setUp()  # type: ignore[no-untyped-call]
             self._start_processes(torch.multiprocessing.get_context("fork").Process)

@@ -20,7 +20,6 @@ from .registration import NAME
 from .work_kinds import MessageWork, Together, Unnumbered
 from .works import FutureKeeper, Pending
 
-FUTURES = FutureKeeper()
 SUM = torch.distributed.ReduceOp.SUM
 
 
@@ -41,7 +40,8 @@ class RingtuneGroup(ProcessGroup):
         self._member = member
         self._membership = join(member)
         world = self._membership.world
-        self._calls = Calls(member.store, member.rank, member.size, FUTURES)
+        self._futures = FutureKeeper()
+        self._calls = Calls(member.store, member.rank, member.size, self._futures)
         self._reducing = Reducing(world, self._calls)
         self._moving = Moving(world, self._calls)
         self._pairs = Pairs(member, world)
@@ -264,7 +264,9 @@ class RingtuneGroup(ProcessGroup):
         return Together(self._calls, "coalesced", -1, works, [])  # type: ignore[arg-type]
 
     def _message_work(self, kind: str, message: Pending, tensors: list[torch.Tensor]) -> MessageWork:
-        work = MessageWork(Unnumbered(FUTURES), kind, 0, [message], tensors, self._limit_s or self._member.timeout_s)
+        work = MessageWork(
+            Unnumbered(self._futures), kind, 0, [message], tensors, self._limit_s or self._member.timeout_s
+        )
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work

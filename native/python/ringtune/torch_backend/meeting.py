@@ -5,8 +5,6 @@ The default process group shares its world with the front ends: whichever is the
 Other groups have worlds of their own, under the same settings.
 """
 
-import atexit
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,37 +83,6 @@ class PatientExchange:
         return bytes(self._store.get(key)).decode()
 
 
-class Worlds:
-    """The worlds that this process has joined beside the session's: left at its end, and in its forked children."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._worlds: dict[int, World] = {}  # needs no lock: each change is one operation of the interpreter
-        os.register_at_fork(after_in_child=self._abandon)
-        atexit.register(self._leave)
-
-    def add(self, world: World) -> World:
-        """Note a world, and return it."""
-        self._worlds[id(world)] = world
-        return world
-
-    def leave(self, world: World) -> None:
-        """Leave a world."""
-        self._worlds.pop(id(world), None)
-        world.shutdown()
-
-    def _abandon(self) -> None:
-        for world in self._worlds.values():
-            world.engine.abandon_after_fork()
-
-    def _leave(self) -> None:
-        for world in list(self._worlds.values()):
-            self.leave(world)
-
-
-WORLDS = Worlds()
-
-
 @dataclass(frozen=True)
 class Membership:
     """A process group's world, and how it is left.
@@ -131,7 +98,7 @@ class Membership:
     def leave(self) -> None:
         """Leave the world, unless a front end has asked for it, too."""
         if not self.is_shared:
-            WORLDS.leave(self.world)
+            SESSION.leave(self.world)
         elif SESSION.is_initialized and SESSION.require() is self.world:
             SESSION.release()
 
@@ -169,7 +136,7 @@ def join_pair(member: Member, world: World, peers: tuple[int, int], is_over: Any
     own = peers.index(member.rank)
     store = PrefixStore(f"pair/{peers[0]}-{peers[1]}", member.store)
     place = arrange(Place(own, 2, 0, "torch.distributed"), PatientExchange(store, own, is_over))
-    return WORLDS.add(join_part(world, place, peers))
+    return SESSION.keep(join_part(world, place, peers))
 
 
 def _may_share(member: Member) -> bool:
@@ -195,7 +162,7 @@ def _join_apart(member: Member) -> World:
     else:
         environ = _with_timeout(environment(), member.timeout_s)
         part = join_world({**environ, "AUTOTUNE": "0"}, partial(_find, member), lambda _: None, is_first=False)
-    return WORLDS.add(part)
+    return SESSION.keep(part)
 
 
 def _find(member: Member, limit_s: float) -> Place:

@@ -15,11 +15,12 @@ import torch
 
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.handles import Handle
+from ringtune.session import SESSION
 from ringtune.submissions import start_alltoall
 from ringtune.torch.buffers import operand_of
 from ringtune.world import World
 
-from .meeting import WORLDS, Member, join_pair
+from .meeting import Member, join_pair
 from .memory import dense, flat, offered, room_for, write_back
 
 _LOOK_S = 0.0001  # between two looks at the senders of a receive from any source
@@ -69,7 +70,7 @@ class Link:
     def leave(self) -> None:
         """Leave the pair's world."""
         if self._world is not None:
-            WORLDS.leave(self._world)
+            SESSION.leave(self._world)
 
 
 class Message:
@@ -284,7 +285,7 @@ class Pairs:
             link.settle(None, error)
             return
         if self._is_closed:
-            WORLDS.leave(world)
+            SESSION.leave(world)
         link.settle(world, None)
 
 

@@ -15,7 +15,7 @@ Combine = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class Plan(NamedTuple):
-    """How a call reduces.
+    """Plan of a reduction: the engine's operation, or a function that joins gathered tensors.
 
     Attributes:
         name: Torch's name of the operation, with the factor where there is one.
@@ -59,13 +59,19 @@ def plan_of(operation: Any, dtype: torch.dtype) -> Plan:
         if kind != ReduceOp.PREMUL_SUM:
             raise ConfigError(f"the backend ringtune does not know the reduction {kind}")
         plan = _premultiplied(operation)
-    if plan.combine is not None and (dtype.is_floating_point or dtype.is_complex):
-        raise ConfigError(f"Cannot use ReduceOp.{plan.name} with non-integral dtype: {dtype}")
-    if dtype.is_complex and plan.name.split("(")[0] not in _COMPLEX_TAKES:
-        raise ConfigError(f"ReduceOp.{plan.name} does not take {dtype}; complex numbers have no order")
-    if not dtype.is_complex and plan.combine is None and dtype not in ENGINE_DTYPES:
-        raise ConfigError(f"Invalid scalar type {dtype}: the engine reduces {', '.join(map(str, ENGINE_DTYPES))}")
+    _check_dtype(plan, dtype)
     return plan
+
+
+def _check_dtype(plan: Plan, dtype: torch.dtype) -> None:
+    if plan.combine is not None:
+        if dtype.is_floating_point or dtype.is_complex:
+            raise ConfigError(f"Cannot use ReduceOp.{plan.name} with non-integral dtype: {dtype}")
+    elif dtype.is_complex:
+        if plan.name.split("(")[0] not in _COMPLEX_TAKES:
+            raise ConfigError(f"ReduceOp.{plan.name} does not take {dtype}; complex numbers have no order")
+    elif dtype not in ENGINE_DTYPES:
+        raise ConfigError(f"Invalid scalar type {dtype}: the engine reduces {', '.join(map(str, ENGINE_DTYPES))}")
 
 
 def _premultiplied(operation: Any) -> Plan:

@@ -10,7 +10,7 @@ from torch import distributed as dist
 from tests.integration.plain_rank import say
 
 rank, size = int(os.environ["RINGTUNE_RANK"]), int(os.environ["RINGTUNE_WORLD_SIZE"])
-store = dist.FileStore(sys.argv[1], size)
+store = dist.FileStore(sys.argv[1], size)  # type: ignore[attr-defined]
 for _ in range(3):
     dist.init_process_group("ringtune", store=store, rank=rank, world_size=size)
     tensor = torch.full((1,), rank + 1.0)

@@ -350,10 +350,7 @@ class Engine:
     """Stopwatch of this rank's engine."""
 
     def counters(self) -> dict[str, int]:
-        """Return this rank's counters by name, in the order of `native/src/telemetry/counters.h`.
-
-        For every row of the registry there is an `algorithm.<name>`, too.
-        """
+        """Return this rank's counters: those of `telemetry/counters.h`, and `algorithm.<name>` per registry row."""
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
         """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`; cut it by `limit_ms`, if above 0."""

@@ -81,3 +81,10 @@ def test_groups_come_one_after_the_other(tmp_path: Path) -> None:
     finished = run(2, "begins_again", str(tmp_path / "meeting"))
 
     assert 2 * 3 == finished.stdout.count("sum 3.0"), finished.text
+
+
+def test_another_device_has_its_own_backend(tmp_path: Path) -> None:
+    """With "cpu:ringtune,DEVICE:OTHER", tensors of that device are the other backend's."""
+    finished = run(2, "two_backends", str(tmp_path / "meeting"))
+
+    assert 2 == finished.stdout.count("sum [3.0, 3.0]"), finished.text

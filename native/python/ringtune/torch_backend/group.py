@@ -11,6 +11,7 @@ from torch.distributed import ProcessGroup, Work
 from ringtune.errors import ConfigError
 
 from .calls import Calls
+from .devices import OtherBackends, by_device
 from .meeting import Member, join
 from .monitored_barrier import MonitoredBarrier
 from .moving import Moving
@@ -46,6 +47,7 @@ class RingtuneGroup(ProcessGroup):
         self._moving = Moving(world, self._calls)
         self._pairs = Pairs(member, world)
         self._monitored = MonitoredBarrier(member)
+        self._others = OtherBackends(member)
         self._limit_s: float | None = None
         self._group_name = ""
         self._group_desc = "undefined"
@@ -78,12 +80,18 @@ class RingtuneGroup(ProcessGroup):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        return [torch.device("cpu")]
+        return [torch.device(device) for device in self._others.backends(self) or ("cpu",)]
+
+    def other_group(self, device: str) -> ProcessGroup | None:
+        """Return the group of another backend that serves a type of device; None where this one does."""
+        return self._others.group_for(self, device)
 
     def _get_backend(self, device: torch.device) -> Any:
-        if torch.device(device).type not in {"cpu", "cuda"}:
-            raise RuntimeError(f"No backend type associated with device type {torch.device(device).type}")
-        return self
+        kind = torch.device(device)
+        if kind not in self._device_types:
+            raise RuntimeError(f"No backend type associated with device type {kind.type}")
+        other = self.other_group(kind.type)
+        return self if other is None else other._get_backend(kind)  # noqa: SLF001
 
     def _set_default_timeout(self, timeout: timedelta) -> None:
         self._limit_s = timeout.total_seconds()
@@ -105,21 +113,25 @@ class RingtuneGroup(ProcessGroup):
     def shutdown(self) -> None:
         """Leave the group; later calls raise `ConfigError`."""
         self._calls.close()
+        self._others.shutdown()
         self._pairs.close()
         self._membership.leave()
 
+    @by_device
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See `torch.distributed.all_reduce`."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         work = self._reducing.allreduce("all_reduce", tensors, _operation(opts), self._limit(opts, timeout))
         return self._begun(work)
 
+    @by_device
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Work:
         """See `torch.distributed.all_reduce_coalesced`."""
         return self._begun(
             self._reducing.allreduce("all_reduce_coalesced", tensors, _operation(opts), self._limit(opts))
         )
 
+    @by_device
     def reduce(  # type: ignore[override]
         self, tensors: Any, opts: Any = None, op: Any = SUM, timeout: timedelta | None = None, **given: Any
     ) -> Work:
@@ -129,6 +141,7 @@ class RingtuneGroup(ProcessGroup):
         operation = getattr(opts, "reduceOp", op)
         return self._begun(self._reducing.reduce(tensor, root, operation, self._limit(opts, timeout)))
 
+    @by_device
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See `torch.distributed.reduce_scatter`."""
         if isinstance(outputs, torch.Tensor):
@@ -137,10 +150,12 @@ class RingtuneGroup(ProcessGroup):
             self._reducing.reduce_scatter(_single(outputs), inputs[0], _operation(opts), self._limit(opts, timeout))
         )
 
+    @by_device
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Work:
         """See `torch.distributed.reduce_scatter_tensor`."""
         return self.reduce_scatter_single_coalesced([output], [given], opts)
 
+    @by_device
     def reduce_scatter_single_coalesced(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Work:
@@ -150,27 +165,32 @@ class RingtuneGroup(ProcessGroup):
     _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced  # type: ignore[assignment]
 
+    @by_device
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, **given: Any) -> Work:  # type: ignore[override]
         """See `torch.distributed.broadcast`."""
         tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
         root = given.get("root", opts if isinstance(opts, int) else getattr(opts, "rootRank", 0))
         return self._begun(self._moving.broadcast(tensor, root, self._limit(opts, timeout)))
 
+    @by_device
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:  # type: ignore[override]
         """See `torch.distributed.all_gather`."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         return self._begun(self._moving.all_gather(outputs, inputs, self._limit(opts, timeout)))
 
+    @by_device
     def allgather_coalesced(self, outputs: Any, inputs: Sequence[torch.Tensor], opts: Any = None) -> Work:
         """See `torch.distributed.all_gather_coalesced`."""
         by_input = list(zip(*outputs, strict=True))
         return self._begun(self._moving.all_gather(by_input, inputs, self._limit(opts), "all_gather_coalesced"))
 
+    @by_device
     def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Work:
         """See `torch.distributed.all_gather_into_tensor`."""
         return self.all_gather_single_coalesced([output], [given], opts)
 
+    @by_device
     def all_gather_single_coalesced(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Work:
@@ -180,6 +200,7 @@ class RingtuneGroup(ProcessGroup):
     _allgather_base = all_gather_single  # type: ignore[assignment]
     allgather_into_tensor_coalesced = all_gather_single_coalesced  # type: ignore[assignment]
 
+    @by_device
     def gather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See `torch.distributed.gather`."""
         if isinstance(inputs, torch.Tensor):
@@ -188,6 +209,7 @@ class RingtuneGroup(ProcessGroup):
         rows = outputs[0] if outputs else ()
         return self._begun(self._moving.gather(rows, _single(inputs), root, self._limit(opts, timeout)))
 
+    @by_device
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See `torch.distributed.scatter`."""
         if isinstance(outputs, torch.Tensor):
@@ -196,6 +218,7 @@ class RingtuneGroup(ProcessGroup):
         rows = inputs[0] if inputs else ()
         return self._begun(self._moving.scatter(_single(outputs), rows, root, self._limit(opts, timeout)))
 
+    @by_device
     def alltoall(  # type: ignore[override]
         self,
         outputs: Sequence[torch.Tensor],
@@ -206,6 +229,7 @@ class RingtuneGroup(ProcessGroup):
         """See `torch.distributed.all_to_all`."""
         return self._begun(self._moving.all_to_all(outputs, inputs, self._limit(opts, timeout)))
 
+    @by_device
     def all_to_all_single(  # type: ignore[override]  # noqa: PLR0917  (torch's signature)
         self,
         output: torch.Tensor,
@@ -234,11 +258,13 @@ class RingtuneGroup(ProcessGroup):
         limit_s = self._member.timeout_s if timeout is None else timeout.total_seconds()
         self._monitored.meet(limit_s, waits_for_all=wait_all_ranks)
 
+    @by_device
     def send(self, tensors: Sequence[torch.Tensor], dst_rank: int, tag: int = 0) -> Work:
         """See `torch.distributed.isend`."""
         message = self._pairs.send(_single(tensors), dst_rank, tag)
         return self._message_work(f"send to {dst_rank}", message, list(tensors))
 
+    @by_device
     def recv(self, tensors: Sequence[torch.Tensor], src_rank: int, tag: int = 0) -> Work:
         """See `torch.distributed.irecv`."""
         message = self._pairs.receive(_single(tensors), src_rank, tag)
@@ -246,6 +272,7 @@ class RingtuneGroup(ProcessGroup):
         work.source = src_rank
         return work
 
+    @by_device
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int = 0) -> Work:
         """See `torch.distributed.irecv` without a source."""
         sources: list[int] = []

@@ -102,7 +102,7 @@ def _of_plugin(name: str, store: Any, member: Member, limit: timedelta) -> Any:
         raise ConfigError(f"the backend {name} cannot stand beside ringtune in one process group")
     if not plugin.extended_api:
         return plugin.creator_fn(store, member.rank, member.size, limit)
-    options: Any = distributed_c10d._DistributedBackendOptions()  # noqa: SLF001
+    options: Any = distributed_c10d._DistributedBackendOptions()  # type: ignore[attr-defined]  # noqa: SLF001
     options.store, options.timeout = store, limit
     options.group_rank, options.group_size = member.rank, member.size
     options.global_ranks_in_group = list(member.global_ranks)

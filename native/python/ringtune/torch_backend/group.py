@@ -48,7 +48,8 @@ class RingtuneGroup(ProcessGroup):
         self._pairs = Pairs(member, world)
         self._monitored = MonitoredBarrier(member)
         self._others = OtherBackends(member)
-        self._limit_s: float | None = None
+        has_own_limit = world.settings.timeout_s != member.timeout_s  # the world was there before the group
+        self._limit_s: float | None = member.timeout_s if has_own_limit else None
         self._group_name = ""
         self._group_desc = "undefined"
         self._coalesced: list[Work] | None = None

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend "ringtune" of torch.distributed in real jobs, against Gloo."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.integration.forked_ranks import Forked
-from tests.integration.jobs import Finished, Ranks, run_job
+from tests.integration.jobs import Finished, Ranks, ringtune, run_job, torchrun
 from tests.integration.torch_backend import group_cases, lives, users
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -88,3 +89,15 @@ def test_another_device_has_its_own_backend(tmp_path: Path) -> None:
     finished = run(2, "two_backends", str(tmp_path / "meeting"))
 
     assert 2 == finished.stdout.count("sum [3.0, 3.0]"), finished.text
+
+
+def test_launchers_start_ranks(tmp_path: Path) -> None:
+    """One unchanged script runs under torchrun and under `ringtune run`, with data loaders that fork."""
+    script = str(PROGRAMS / "is_launched.py")
+
+    by_torchrun = run_job(torchrun(tmp_path / "python", script))
+    by_ringtune = run_job(ringtune("run", "-np", "2", sys.executable, script))
+
+    for finished in (by_torchrun, by_ringtune):
+        assert 0 == finished.code, finished.text
+        assert 2 == finished.stdout.count("sum 3.0"), finished.text

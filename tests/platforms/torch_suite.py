@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs torch's own tests of its process groups, `torch.testing._internal.distributed.distributed_test`.
 
-    python -m tests.integration.torch_backend.torch_suite gloo|ringtune [--ranks N] [--limit SECONDS] [NAME…]
+    python -m tests.platforms.torch_suite gloo|ringtune [--ranks N] [--limit SECONDS] [NAME…]
 
 The tests ask for their backend by name and skip what they do not know, so that under "ringtune" they go on to say
 "gloo" and get this backend for it. One line of JSON per test goes to standard output: name, outcome, reason.

@@ -85,7 +85,7 @@ def test_groups_come_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_another_device_has_its_own_backend(tmp_path: Path) -> None:
-    """With "cpu:ringtune,DEVICE:OTHER", tensors of that device are the other backend's."""
+    """Tensors of a device for which "cpu:ringtune,DEVICE:OTHER" names another backend are that one's."""
     finished = run(2, "two_backends", str(tmp_path / "meeting"))
 
     assert 2 == finished.stdout.count("sum [3.0, 3.0]"), finished.text

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that users write, unchanged on any backend; each compares itself with one plain process where it can."""
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 
 import torch
 from torch import distributed as dist
+from torch.distributed import _functional_collectives as functional
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.algorithms.join import Join
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
@@ -188,11 +194,107 @@ def experts() -> Tensors:
     return [back]
 
 
+def static_graph() -> Tensors:
+    """DDP with a static graph, whose first pass reduces the buckets after its end."""
+    wrapped = DistributedDataParallel(model(), static_graph=True)
+    for step in range(STEPS):
+        wrapped(batch(dist.get_rank(), step)).square().mean().backward()
+    return _gradients(wrapped)
+
+
+class Either(torch.nn.Module):
+    """Two layers, one of which a step uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(WIDTH, 3) for _ in range(2))
+
+    def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
+        """Return the outputs of one of the layers."""
+        found: torch.Tensor = self.layers[number](rows)
+        return found
+
+
+def unused_parameters() -> Tensors:
+    """DDP that looks for parameters without a gradient, other ones on each rank."""
+    wrapped = DistributedDataParallel(Either(), find_unused_parameters=True)
+    for step in range(2):
+        wrapped(batch(dist.get_rank(), step), (step + dist.get_rank()) % 2).square().mean().backward()
+    return _gradients(wrapped)
+
+
+def sparse_gradients() -> Tensors:
+    """DDP over an embedding whose gradients are sparse."""
+    torch.manual_seed(0)
+    wrapped = DistributedDataParallel(torch.nn.Embedding(10, 4, sparse=True))
+    wrapped(torch.tensor([1, 2, dist.get_rank() + 3])).sum().backward()
+    return [gradient.to_dense() for gradient in _gradients(wrapped)]
+
+
+def _gradients(wrapped: torch.nn.Module) -> Tensors:
+    return [parameter.grad for parameter in wrapped.parameters() if parameter.grad is not None]
+
+
+def pipeline() -> Tensors:
+    """A pipeline of two stages, under two schedules."""
+    rank, layers, found = dist.get_rank(), list(model().children()), []
+    part = [torch.nn.Sequential(*layers[:2]), layers[2]][rank]
+    for kind in (ScheduleGPipe, Schedule1F1B):
+        part.zero_grad()
+        stage = PipelineStage(part, rank, 2, torch.device("cpu"))
+        schedule = kind(stage, n_microbatches=4, loss_fn=lambda outputs, target: (outputs - target).square().mean())
+        if rank == 0:
+            schedule.step(torch.cat([batch(0, step) for step in range(4)]))
+        else:
+            schedule.step(target=torch.zeros(16, 3), losses=[])
+        found += [gradient.clone() for gradient in _gradients(part)]
+    return found
+
+
+def compiled_collectives() -> Tensors:
+    """Functional collectives in a graph of torch.compile, and a compiled DDP model."""
+    group = dist.group.WORLD
+    assert group is not None
+
+    @torch.compile(backend="aot_eager", fullgraph=True)
+    def compute(rows: torch.Tensor) -> torch.Tensor:
+        total = functional.all_reduce(2 * rows, "sum", group)
+        joined = functional.all_gather_tensor(total + 1, 0, group)
+        part: torch.Tensor = functional.reduce_scatter_tensor(joined, "sum", 0, group)
+        return part
+
+    wrapped = DistributedDataParallel(model())
+    torch.compile(wrapped, backend="aot_eager")(batch(dist.get_rank(), 0)).square().mean().backward()
+    return [compute(torch.arange(4.0) + dist.get_rank()), *_gradients(wrapped)]
+
+
+def asynchronous_checkpoint() -> Tensors:
+    """FSDP2 whose parameters are saved while the program goes on, and loaded again."""
+    folder: list[object] = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(folder, 0)
+    sharded = model()
+    fully_shard(sharded, mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
+    state = {"model": get_model_state_dict(sharded)}
+    saving = async_save(state, checkpoint_id=str(folder[0]), process_group=dist.new_group())
+    dist.barrier()
+    saving.result()  # type: ignore[union-attr]
+    with torch.no_grad():
+        for parameter in sharded.parameters():
+            parameter.zero_()
+    load(state, checkpoint_id=str(folder[0]))
+    dist.barrier()
+    if dist.get_rank() == 0:
+        shutil.rmtree(str(folder[0]))
+    return [tensor.full_tensor() for tensor in state["model"].values() if isinstance(tensor, DTensor)]
+
+
 CASES: dict[str, Callable[[], Tensors]] = {
     case.__name__: case
     for case in (
         *(ddp_with_accumulation, ddp_with_fp16_hook, ddp_with_power_sgd, uneven_join, fsdp2_steps, tensor_parallel),
-        *(distributed_tensors, zero_redundancy, metrics, experts),
+        *(distributed_tensors, zero_redundancy, metrics, experts, static_graph, unused_parameters, sparse_gradients),
+        *(pipeline, compiled_collectives, asynchronous_checkpoint),
     )
 }
 OWN_CASES: dict[str, Callable[[], Tensors]] = {}

@@ -17,8 +17,10 @@ from torch.distributed import Work
 
 from ringtune.errors import CollectiveTimeout, RingtuneError
 
-LOOK_S = 0.5  # interval between two looks of a caller that waits at the calls of other ranks; test_torch_backend.py
-_KEEPER_LOOK_S = 0.0005  # between two looks of the keeper: as long as a small collective takes on a busy machine
+COMPARE_S = 0.5  # interval between two looks of a caller that waits at the calls of other ranks; test_torch_backend.py
+_LOOK_S = 0.0005  # between two looks of the keeper's thread: as long as a small collective takes on a busy machine
+_PASS_LOOK_S = 0.002  # likewise in a backward pass, whose end comes first as a rule
+_IDLE_S = 5.0  # the keeper's thread ends after so long without a future
 
 
 class Pending(Protocol):
@@ -164,7 +166,7 @@ class EngineWork(Work):
         """Wait for one operation after the other; the lock is held."""
         waited_s = 0.0
         while self._pending and not self._is_over:
-            look_s = LOOK_S if limit_s is None else min(LOOK_S, max(limit_s, 0.001))
+            look_s = COMPARE_S if limit_s is None else min(COMPARE_S, max(limit_s, 0.001))
             try:
                 if self._pending[0].has_ended(look_s):
                     del self._pending[0]
@@ -237,41 +239,43 @@ class WorkFuture(torch.futures.Future[list[torch.Tensor]]):
 class FutureKeeper:
     """Futures whose work nobody may wait for: torch's C++ waits for a future itself, and drives no engine.
 
-    In a backward pass, the works are waited for when it ends, before DDP looks at its buckets. Elsewhere a thread looks
-    for works that have ended; it ends with the last future.
+    In a backward pass, the works are waited for when it ends, before DDP looks at its buckets. For all else a thread
+    looks for works that have ended: for callbacks, and for DDP with a static graph, whose first pass starts and awaits
+    its buckets after the end.
     """
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._lock = threading.Lock()  # guards all below
+        self._changed = threading.Condition()  # guards all below
         self._passes: dict[int, list[EngineWork]] = {}
         self._kept: list[EngineWork] = []
         self._is_running = False
+        self._look_s = _PASS_LOOK_S
 
     def keep(self, work: EngineWork) -> None:
         """See that the future of a work is completed."""
         graph_task = torch._C._current_graph_task_id()  # noqa: SLF001  (-1 outside of a backward pass)
-        if graph_task != -1:
-            self._keep_for_pass(graph_task, work)
-            return
-        with self._lock:
+        with self._changed:
+            is_first_of_pass = graph_task != -1 and graph_task not in self._passes
+            if graph_task == -1:
+                self._look_s = _LOOK_S
+            else:
+                self._passes.setdefault(graph_task, []).append(work)
             self._kept.append(work)
-            if self._is_running:
-                return
-            self._is_running = True
+            self._set_going()
+        if is_first_of_pass:
+            engine = torch.autograd.Variable._execution_engine  # noqa: SLF001
+            engine.queue_callback(lambda: self._end_pass(graph_task))
+
+    def _set_going(self) -> None:
+        if self._is_running:
+            self._changed.notify()
+            return
+        self._is_running = True
         threading.Thread(target=self._run, name="ringtune-futures", daemon=True).start()
 
-    def _keep_for_pass(self, graph_task: int, work: EngineWork) -> None:
-        with self._lock:
-            works = self._passes.get(graph_task)
-            if works is not None:
-                works.append(work)
-                return
-            self._passes[graph_task] = [work]
-        torch.autograd.Variable._execution_engine.queue_callback(lambda: self._end_pass(graph_task))  # noqa: SLF001
-
     def _end_pass(self, graph_task: int) -> None:
-        with self._lock:
+        with self._changed:
             works = self._passes.pop(graph_task, [])
         for work in works:
             work.finish()
@@ -280,14 +284,18 @@ class FutureKeeper:
 
     def _run(self) -> None:
         while True:
-            with self._lock:
-                works = list(self._kept)
-            ended = [work for work in works if work.try_to_end()]
-            for work in ended:
-                work.complete_future()
-            with self._lock:
-                self._kept = [work for work in self._kept if work not in ended]
+            with self._changed:
                 if not self._kept:
+                    self._look_s = _PASS_LOOK_S
+                    self._changed.wait(_IDLE_S)
+                works, look_s = list(self._kept), self._look_s
+                if not works:
                     self._is_running = False
                     return
-            time.sleep(_KEEPER_LOOK_S)
+            time.sleep(look_s)
+            ended = {id(work) for work in works if work.try_to_end()}
+            for work in works:
+                if id(work) in ended:
+                    work.complete_future()
+            with self._changed:
+                self._kept = [work for work in self._kept if id(work) not in ended]

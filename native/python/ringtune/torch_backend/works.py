@@ -20,6 +20,7 @@ from ringtune.errors import CollectiveTimeout, RingtuneError
 COMPARE_S = 0.5  # interval between two looks of a caller that waits at the calls of other ranks; test_torch_backend.py
 _LOOK_S = 0.0005  # between two looks of the keeper's thread: as long as a small collective takes on a busy machine
 _PASS_LOOK_S = 0.002  # likewise in a backward pass, whose end comes first as a rule
+_PASS_GRACE_S = 1.0  # callbacks may start collectives: in the order of the pass's end, which is that of all ranks
 _IDLE_S = 5.0  # the keeper's thread ends after so long without a future
 
 
@@ -56,6 +57,7 @@ class EngineWork(Work):
     Attributes:
         call: Text of the call, as ranks compare it.
         number: Number of the call in its group.
+        has_callbacks: Whether something waits for the future by a callback, which may start the next collective.
     """
 
     def __init__(  # noqa: PLR0917  (one call a collective: keywords cost a tenth of a microsecond each)
@@ -84,10 +86,13 @@ class EngineWork(Work):
         self._pending = list(pending)
         self._outputs = outputs
         self._limit_s = limit_s
-        self._lock = threading.Lock()  # guards _pending, _error, _future; held while the engine is waited for
+        self._lock = threading.Lock()  # guards _pending; held while the engine is waited for
         self._is_over = False
         self._error: Exception | None = None
+        self._future_lock = threading.Lock()  # guards the two below; held for a look alone
         self._future: WorkFuture | None = None
+        self._is_future_complete = False
+        self.has_callbacks = False
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Return once the outputs are there; see torch.
@@ -135,19 +140,26 @@ class EngineWork(Work):
 
     def get_future(self) -> "torch.futures.Future[list[torch.Tensor]]":
         """Return a future of the outputs; waiting for it drives the engine, as `wait` does."""
-        if self._future is None:
-            self._future = WorkFuture(self)
-        future = self._future
+        with self._future_lock:
+            if self._future is None:
+                self._future = WorkFuture(self)
         if self._is_over:
-            self._complete(future)
+            self.complete_future()
         else:
             self._group.futures.keep(self)
-        return future
+        return self._future
 
     def complete_future(self) -> None:
         """Give the future its value, once the work has ended; whoever has seen the end calls this."""
-        if self._future is not None and not self._future.done():
-            self._complete(self._future)
+        with self._future_lock:
+            future = self._future
+            if future is None or self._is_future_complete:
+                return
+            self._is_future_complete = True
+        if self._error is not None:
+            future.set_exception(self._error)  # type: ignore[arg-type]
+        else:
+            future.set_result(self._outputs)
 
     def try_to_end(self) -> bool:
         """End it if that takes no waiting; return whether it has ended."""
@@ -191,14 +203,6 @@ class EngineWork(Work):
         self._group.forget(self)
         self.complete_future()
 
-    def _complete(self, future: "WorkFuture") -> None:
-        if future.done():
-            return
-        if self._error is not None:
-            future.set_exception(self._error)  # type: ignore[arg-type]
-        else:
-            future.set_result(self._outputs)
-
 
 class WorkFuture(torch.futures.Future[list[torch.Tensor]]):
     """Future of a work, or of what a callback makes of one; waiting for it waits for the work."""
@@ -221,6 +225,11 @@ class WorkFuture(torch.futures.Future[list[torch.Tensor]]):
                 if not self.done():
                     raise
         return super().wait()
+
+    def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
+        """Call a function with this future once it is done."""
+        self._work.has_callbacks = True
+        super().add_done_callback(callback)
 
     def then(self, callback: Callable[[Any], Any]) -> "WorkFuture":  # type: ignore[override]
         """Return a future of what the callback makes of this one, once it is done."""
@@ -248,7 +257,7 @@ class FutureKeeper:
         """Begin with none."""
         self._changed = threading.Condition()  # guards all below
         self._passes: dict[int, list[EngineWork]] = {}
-        self._kept: list[EngineWork] = []
+        self._kept: list[tuple[EngineWork, float]] = []  # with the time before which callbacks are the pass's own
         self._is_running = False
         self._look_s = _PASS_LOOK_S
 
@@ -259,9 +268,10 @@ class FutureKeeper:
             is_first_of_pass = graph_task != -1 and graph_task not in self._passes
             if graph_task == -1:
                 self._look_s = _LOOK_S
+                self._kept.append((work, 0.0))
             else:
                 self._passes.setdefault(graph_task, []).append(work)
-            self._kept.append(work)
+                self._kept.append((work, time.monotonic() + _PASS_GRACE_S))
             self._set_going()
         if is_first_of_pass:
             engine = torch.autograd.Variable._execution_engine  # noqa: SLF001
@@ -288,14 +298,16 @@ class FutureKeeper:
                 if not self._kept:
                     self._look_s = _PASS_LOOK_S
                     self._changed.wait(_IDLE_S)
-                works, look_s = list(self._kept), self._look_s
-                if not works:
+                kept, look_s = list(self._kept), self._look_s
+                if not kept:
                     self._is_running = False
                     return
             time.sleep(look_s)
-            ended = {id(work) for work in works if work.try_to_end()}
-            for work in works:
-                if id(work) in ended:
-                    work.complete_future()
+            now_s = time.monotonic()
+            ended = {
+                id(work)
+                for work, own_until_s in kept
+                if (not work.has_callbacks or now_s >= own_until_s) and work.try_to_end()
+            }
             with self._changed:
-                self._kept = [work for work in self._kept if id(work) not in ended]
+                self._kept = [pair for pair in self._kept if id(pair[0]) not in ended]

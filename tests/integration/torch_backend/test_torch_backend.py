@@ -70,11 +70,15 @@ def test_works_and_groups_live_and_end(tmp_path: Path, name: str) -> None:
     said(2, "ringtune", tmp_path / "meeting", LIVES, name)
 
 
-def test_a_killed_rank_is_named(tmp_path: Path) -> None:
-    """A rank that dies in a collective ends the others' calls with an error that names it."""
-    finished = run(2, "loses_a_rank", str(tmp_path / "meeting"))
+@pytest.mark.parametrize(
+    "call", ["all_reduce", "all_gather", "all_to_all", "barrier", "broadcast", "gather", "reduce_scatter", "recv"]
+)
+def test_a_killed_rank_is_named(tmp_path: Path, call: str) -> None:
+    """A rank that dies while others wait for it ends their calls with an error that names it."""
+    finished = run(3, "loses_a_rank", str(tmp_path / "meeting"), call)
 
-    assert "rank 1" in finished.stdout, finished.text
+    assert 2 == finished.stdout.count("lost after"), finished.text
+    assert 2 <= finished.stdout.count("rank 1"), finished.text
 
 
 def test_groups_come_one_after_the_other(tmp_path: Path) -> None:

@@ -116,8 +116,12 @@ class Reducing:
             given = given * plan.factor.to(given.device)
         if plan.reduction is None:
             return self._start_gathered(name, given, target, plan)
-        memory = given if source is target and plan.factor is None else room_for(target)
-        ends = operand_of(as_reals(given)), operand_of(as_reals(memory))
+        if source is target and plan.factor is None:
+            memory, own = given, operand_of(as_reals(given))
+            ends = own, own
+        else:
+            memory = room_for(target)
+            ends = operand_of(as_reals(given)), operand_of(as_reals(memory))
         if memory.data_ptr() == target.data_ptr():
             return start_allreduce(self._world, name, ends, plan.reduction, _nothing)  # type: ignore[return-value]
         return start_allreduce(  # type: ignore[return-value]

@@ -194,7 +194,7 @@ class Reducing:
         def note(index: int, result: Any) -> None:
             found[index] = tensor_of(result, rows[index]).clone()
             if len(found) == len(rows):
-                total = torch.sparse_coo_tensor(found[0].t(), found[1], tensor.shape)
+                total = torch.sparse_coo_tensor(found[0].t(), found[1], tensor.shape, check_invariants=False)
                 with torch.no_grad():
                     tensor.copy_(total.coalesce())
 

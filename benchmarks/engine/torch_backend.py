@@ -116,34 +116,46 @@ def show(name: str, gloo: list[float], ours: list[float]) -> None:
         sys.stdout.flush()
 
 
+def measure_collectives(groups: Sequence[Any], given: argparse.Namespace) -> None:
+    """Print a row for every collective and size."""
+    for size_bytes, calls in SIZES.items():
+        arms = [collectives(size_bytes, given.ranks, group) for group in groups]
+        for name in arms[0]:
+            show(f"{name} {size_bytes} bytes", *timed([arm[name] for arm in arms], calls, given.rounds))
+
+
+def measure_steps(groups: Sequence[Any], given: argparse.Namespace) -> None:
+    """Print a row for every net."""
+    for kind, width, layers in NETS:
+        arms = [step_of(kind, width, layers, group) for group in groups]
+        show(f"{kind} {layers} layers {width} wide", *timed(arms, 10, given.rounds))
+
+
+def measure_parts(_groups: Sequence[Any], given: argparse.Namespace) -> None:
+    """Print a row for every part of the way."""
+    ways = parts()
+    for name, times in zip(ways, timed(list(ways.values()), 100, given.rounds), strict=True):
+        if dist.get_rank() == 0:
+            sys.stdout.write(f"{name:34} {1e6 * min(times):6.1f} us at best {1e6 * statistics.median(times):6.1f}\n")
+
+
+QUESTIONS = {"collectives": measure_collectives, "steps": measure_steps, "parts": measure_parts}
+
+
 def measure(rank: int, given: argparse.Namespace, meeting: str) -> None:
     """Measure what is asked for, on one rank."""
     torch.set_num_threads(1)
     dist.init_process_group("ringtune", init_method=f"file://{meeting}", rank=rank, world_size=given.ranks)
-    ours, gloo = dist.group.WORLD, dist.new_group(backend="gloo")
-    if "collectives" in given.what:
-        for size_bytes, calls in SIZES.items():
-            arms = [collectives(size_bytes, given.ranks, group) for group in (gloo, ours)]
-            for name in arms[0]:
-                show(f"{name} {size_bytes} bytes", *timed([arm[name] for arm in arms], calls, given.rounds))
-    if "steps" in given.what:
-        for net in NETS:
-            arms_of_step = [step_of(*net, group) for group in (gloo, ours)]
-            show(f"{net[0]} {net[2]} layers {net[1]} wide", *timed(arms_of_step, 10, given.rounds))
-    if "parts" in given.what:
-        ways = parts()
-        for name, times in zip(ways, timed(list(ways.values()), 100, given.rounds), strict=True):
-            if rank == 0:
-                sys.stdout.write(
-                    f"{name:34} {1e6 * min(times):6.1f} us at best {1e6 * statistics.median(times):6.1f}\n"
-                )
+    groups = (dist.new_group(backend="gloo"), dist.group.WORLD)
+    for question in given.what:
+        QUESTIONS[question](groups, given)
     dist.destroy_process_group()
 
 
 def main() -> None:
     """Start the ranks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("what", nargs="*", default=["collectives", "steps", "parts"])
+    parser.add_argument("what", nargs="*", default=list(QUESTIONS), metavar="|".join(QUESTIONS))
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()

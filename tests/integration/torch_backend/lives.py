@@ -103,6 +103,22 @@ def futures() -> Tensors:
     return []
 
 
+def calls_from_callbacks() -> Tensors:
+    """A callback starts the next call of the group, also while the program itself starts more calls than have names."""
+    size, second = dist.get_world_size(), list[Any]()
+    works = [dist.all_reduce(torch.ones(3), async_op=True) for _ in range(4)]
+    for work in works:
+        work.get_future().then(lambda done: second.append(dist.all_reduce(done.value()[0].repeat(2), async_op=True)))
+    for work in works:
+        work.wait()
+    many = [dist.all_reduce(torch.ones(3), async_op=True) for _ in range(40)]
+    for work in (*second, *many):
+        work.wait()
+    assert all(torch.equal(torch.full((3,), float(size)), work.result()[0]) for work in many)
+    assert [float(size * size)] * 4 == [work.result()[0][0].item() for work in second]
+    return []
+
+
 def left_works() -> Tensors:
     """Works that nobody waits for end all the same, and later calls are right."""
     tensors = [torch.ones(5) for _ in range(100)]
@@ -182,7 +198,16 @@ def hung_up_message() -> Tensors:
 CASES: dict[str, Callable[[], Tensors]] = {
     case.__name__: case
     for case in (
-        *(differing_calls, differing_shapes, limited_waits, limited_group, late_rank, futures, left_works),
+        *(
+            differing_calls,
+            differing_shapes,
+            limited_waits,
+            limited_group,
+            late_rank,
+            futures,
+            left_works,
+            calls_from_callbacks,
+        ),
         *(threads, aborted, hung_up_message, shared_engine),
     )
 }

@@ -18,7 +18,7 @@ from ringtune.errors import CollectiveTimeout, ConfigError, EngineError, Mismatc
 from .works import EngineWork, FutureKeeper, Pending
 
 NAMES = 8  # names of one text: so many equal calls are in flight; the next one waits for the first of them
-_LARGEST_TEXT = 4096  # bytes; open calls that are told to other ranks
+_MOST_TOLD = 32  # open calls that are told to other ranks, the oldest ones
 _FEW_OPEN = 64  # works that nobody has waited for, before the group looks which of them have ended
 
 
@@ -39,13 +39,16 @@ class CallText:
         self._works: list[EngineWork | None] = [None] * NAMES
         self._next = 0
 
-    def claim(self) -> int:
-        """Return the position of the next name, once the call that had it before has ended here."""
-        slot = self._next
-        earlier = self._works[slot]
-        if earlier is not None and not earlier.is_completed():
-            earlier.wait()
-        return slot
+    @property
+    def slot(self) -> int:
+        """Position of the next name."""
+        return self._next
+
+    @property
+    def holder(self) -> EngineWork | None:
+        """The call that has the next name and is still under way here; None where the name is free."""
+        earlier = self._works[self._next]
+        return None if earlier is None or earlier.is_over else earlier
 
     def note(self, slot: int, work: EngineWork) -> None:
         """Note which call has a name, which is not given out again before the others."""
@@ -73,6 +76,8 @@ class Calls:
         self._texts: dict[Any, CallText] = {}
         self._number = 0
         self._era = 0
+        self._differed: dict[str, str] = {}  # this rank's calls that differed from another rank's, by number
+        self._suspicions: set[tuple[str, str, int, str]] = set()  # differences that were seen once
         self._open: dict[int, EngineWork] = {}
         self._is_closed = False
 
@@ -96,20 +101,40 @@ class Calls:
             outputs: Tensors that the work's future holds.
             limit_s: Time limit of this call, seconds; None for the group's.
         """
-        with self._lock:
-            if self._is_closed:
-                raise ConfigError(f"{_text_of(key)} is not possible: the process group was destroyed or aborted")
-            text = self._texts.get(key)
-            if text is None:
-                text = self._texts[key] = CallText(_text_of(key), self._era)
-            slot = text.claim()
-            pending = submit(text.names[slot])  # a call that is refused has no number
-            self._number += 1
-            work = EngineWork(self, text.text, self._number, pending, outputs, limit_s)
-            text.note(slot, work)
-            self._open[self._number] = work
+        while True:
+            with self._lock:
+                text = self._text(key)
+                holder = text.holder
+                if holder is None:
+                    work = self._begin(text, submit, outputs, limit_s)
+                    break
+            holder.finish()  # without the lock: a callback of its future may start a call, too
         if len(self._open) > _FEW_OPEN:
             self._tidy()
+        return work
+
+    def _text(self, key: tuple[Any, ...]) -> CallText:
+        if self._is_closed:
+            raise ConfigError(f"{_text_of(key)} is not possible: the process group was destroyed or aborted")
+        text = self._texts.get(key)
+        if text is None:
+            text = self._texts[key] = CallText(_text_of(key), self._era)
+        return text
+
+    def _begin(
+        self,
+        text: CallText,
+        submit: Callable[[str], Sequence[Pending]],
+        outputs: list[torch.Tensor],
+        limit_s: float | None,
+    ) -> EngineWork:
+        """Give a call to the engine; the lock is held."""
+        slot = text.slot
+        pending = submit(text.names[slot])  # a call that is refused has no number
+        self._number += 1
+        work = EngineWork(self, text.text, self._number, pending, outputs, limit_s)
+        text.note(slot, work)
+        self._open[self._number] = work
         return work
 
     def forget(self, work: EngineWork) -> None:
@@ -132,27 +157,40 @@ class Calls:
         """
         if self._size == 1 or self._is_closed:
             return
-        own = {str(number): work.call for number, work in list(self._open.items())[:32]}
-        self._store.set(f"ringtune/calls/{self._rank}", json.dumps(own)[:_LARGEST_TEXT])
+        own = {str(number): work.call for number, work in list(self._open.items())[:_MOST_TOLD]}
+        text = json.dumps({"open": own, "differed": self._differed})
+        self._store.set(f"ringtune/calls/{self._rank}", text)
         for rank in range(self._size):
             key = f"ringtune/calls/{rank}"
             if rank != self._rank and self._store.check([key]):
-                self._compare(own, rank, _read(self._store.get(key)))
+                told = json.loads(self._store.get(key))
+                self._compare(own, rank, told["open"], {**told["open"], **told["differed"]})
 
     def close(self) -> None:
         """Refuse every later call."""
         self._is_closed = True
 
-    def _compare(self, own: dict[str, str], rank: int, told: dict[str, str]) -> None:
+    def _compare(self, own: dict[str, str], rank: int, waiting: dict[str, str], told: dict[str, str]) -> None:
+        """Raise for a call that differs from the other rank's of its number, once that was seen twice.
+
+        Threads of a program may make its calls in another order here than there. That is no difference, as long as both
+        ranks make all of them: the other one may not have come to it.
+        """
         for number, text in own.items():
             other = told.get(number)
-            if other is not None and other != text:
-                self._era = int(number)
-                self._texts.clear()
-                raise MismatchError(
-                    f"call {number} of this process group is {text} on rank {self._rank} but {other} on rank {rank}; "
-                    "all ranks of a group must make the same calls in the same order"
-                )
+            if other is None or other == text or other in own.values() or text in waiting.values():
+                continue
+            suspicion = (number, text, rank, other)
+            if suspicion not in self._suspicions:
+                self._suspicions.add(suspicion)
+                continue
+            self._era = int(number)
+            self._differed[number] = text  # the other rank may have seen it once only
+            self._texts.clear()
+            raise MismatchError(
+                f"call {number} of this process group is {text} on rank {self._rank} but {other} on rank {rank}; "
+                "all ranks of a group must make the same calls in the same order"
+            )
 
     def _tidy(self) -> None:
         for work in list(self._open.values()):
@@ -161,11 +199,3 @@ class Calls:
 
 def _text_of(key: tuple[Any, ...]) -> str:
     return " ".join(str(part) for part in key)
-
-
-def _read(text: bytes) -> dict[str, str]:
-    try:
-        told = json.loads(text)
-    except ValueError:  # cut off: too many calls are open there
-        return {}
-    return told if isinstance(told, dict) else {}

@@ -118,6 +118,11 @@ class EngineWork(Work):
         with suppress(RingtuneError):
             self.wait()
 
+    @property
+    def is_over(self) -> bool:
+        """True if it has ended and somebody has seen that; `is_completed` looks."""
+        return self._is_over
+
     def is_completed(self) -> bool:
         """Return whether `wait` would return, or raise, at once."""
         return self._is_over or self.try_to_end()

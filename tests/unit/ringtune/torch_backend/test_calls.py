@@ -92,6 +92,7 @@ def test_differing_calls_of_one_number_are_told() -> None:
     started(there, "broadcast", operation=Operation())
 
     here.check()
+    there.check()
     with pytest.raises(MismatchError, match=r"call 1 .* is broadcast on rank 1 but all_reduce SUM on rank 0"):
         there.check()
 
@@ -103,11 +104,27 @@ def test_names_after_a_difference_are_new() -> None:
     _, before = started(here, "all_reduce", operation=Operation())
     started(there, "broadcast", operation=Operation())
     there.check()
+    here.check()
 
     with pytest.raises(MismatchError):
         here.check()
 
     assert before != started(here, "all_reduce")[1]
+
+
+def test_another_order_of_the_same_calls_is_no_difference() -> None:
+    """Ranks whose threads make the same calls in another order are not told of a difference."""
+    store = HashStore()
+    here, there = calls(0, store), calls(1, store)
+    for group, kinds in ((here, ("all_reduce", "broadcast")), (there, ("broadcast", "all_reduce"))):
+        for kind in kinds:
+            started(group, kind)
+
+    for _ in range(3):
+        here.check()
+        there.check()
+
+    assert 2 == here.number
 
 
 def test_equal_calls_pass_the_comparison() -> None:

@@ -223,10 +223,13 @@ class Engine:
         is_gradient: bool = False,
         device: int = -1,
         stream: int = 0,
+        output_ptr: int = 0,
+        output_bytes: int = 0,
     ) -> int:
         """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them.
 
-        With `is_gradient` it counts as gradient bytes of the step: it is a part of a sparse gradient.
+        With `is_gradient` it counts as gradient bytes of the step: it is a part of a sparse gradient. The rows go to
+        the output, if they have exactly its size, and the `Result` shows them there.
         """
 
     def alltoall_async(
@@ -238,8 +241,10 @@ class Engine:
         splits: Sequence[int],
         device: int = -1,
         stream: int = 0,
+        output_ptr: int = 0,
+        output_bytes: int = 0,
     ) -> int:
-        """Send `splits[r]` rows to each rank r; the `Result` holds those received, in rank order."""
+        """Send `splits[r]` rows to each rank r; result and output as for `allgather_async`."""
 
     def join_async(self) -> int:
         """Say that this rank has no more data: it takes part in allreduces with zeros until every rank has joined."""
@@ -273,11 +278,11 @@ class Engine:
         left, by which the world is lost.
 
         The result of a GPU's tensor may still be on its way to the GPU: the given stream of the given GPU goes on once
-        it is there. Without a GPU named, the caller waits for that, too.
-
-        Returns:
-            A result for allgather, alltoall and join; None for the others.
+        it is there. Without a GPU named, the caller waits for that, too. Reductions and broadcasts return None.
         """
+
+    def wait_within(self, handle: int, limit_s: float) -> tuple[bool, Result | None]:
+        """Wait as `wait` does for a limited time; return whether the operation has ended, and its result if so."""
 
     def start_timeline(self, path: str, mark_cycles: bool) -> None:
         """Begin to write a Chrome trace of this rank's operations; raises `ConfigError` if the file cannot be."""
@@ -320,8 +325,7 @@ class Engine:
     def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
         """Rank 0, after `begin_timing`: return the seconds that allreduces of float32, in place, take together.
 
-        Raises:
-            ConfigError: If they cannot be made; no other rank has heard of them.
+        If they cannot be made, `ConfigError` is raised, and no other rank has heard of them.
         """
 
     def end_timing(self) -> None:
@@ -346,12 +350,7 @@ class Engine:
     """Stopwatch of this rank's engine."""
 
     def counters(self) -> dict[str, int]:
-        """Return this rank's counters.
-
-        They are cycles, responses, tensors, bytes_reduced, full_requests, cached_requests, chunks, config_switches,
-        steps, allgathers, nccl_{responses,packed_tensors,limited_responses,hierarchical_responses}, and
-        `algorithm.<name>` per row of the registry.
-        """
+        """Return this rank's counters: those of `telemetry/counters.h`, and `algorithm.<name>` per registry row."""
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
         """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`; cut it by `limit_ms`, if above 0."""

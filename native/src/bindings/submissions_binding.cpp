@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/submissions_binding.h"
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -84,16 +86,19 @@ Handle broadcast_async(EngineHandle& self, std::string name, uintptr_t buffer, s
 }
 
 Handle allgather_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
-                       std::string group, uint32_t group_size, bool is_gradient, int device, uint64_t stream) {
-  const TensorArguments tensor = tensor_arguments(std::move(name), input, 0, std::move(shape), dtype, {device, stream},
-                                                  std::move(group), group_size);
+                       std::string group, uint32_t group_size, bool is_gradient, int device, uint64_t stream,
+                       uintptr_t output, size_t output_bytes) {
+  TensorArguments tensor = tensor_arguments(std::move(name), input, output, std::move(shape), dtype, {device, stream},
+                                            std::move(group), group_size);
+  tensor.output_bytes = output_bytes;
   return submitted(self,
                    [&](Engine& engine, Handle& handle) { return engine.allgather_async(tensor, is_gradient, handle); });
 }
 
 Handle alltoall_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
-                      std::vector<int64_t> splits, int device, uint64_t stream) {
-  const TensorArguments tensor = tensor_arguments(std::move(name), input, 0, std::move(shape), dtype, {device, stream});
+                      std::vector<int64_t> splits, int device, uint64_t stream, uintptr_t output, size_t output_bytes) {
+  TensorArguments tensor = tensor_arguments(std::move(name), input, output, std::move(shape), dtype, {device, stream});
+  tensor.output_bytes = output_bytes;
   return submitted(
       self, [&](Engine& engine, Handle& handle) { return engine.alltoall_async(tensor, std::move(splits), handle); });
 }
@@ -160,6 +165,30 @@ std::optional<Result> wait(EngineHandle& self, Handle handle, int device, uint64
   }
 }
 
+// Waits for a limited time; returns whether the operation has ended, and its result. A handle that is still pending can
+// be waited for again.
+std::pair<bool, std::optional<Result>> wait_within(EngineHandle& self, Handle handle, double limit_s) {
+  const int64_t limit_ns = now_ns() + seconds_to_ns(limit_s);
+  while (true) {
+    std::optional<Outcome> outcome;
+    {
+      const nb::gil_scoped_release unlocked;
+      const int64_t left_ns = std::max<int64_t>(0, limit_ns - now_ns());
+      outcome = self.engine().wait(handle, std::min(kSignalCheckNs, left_ns), &is_interrupted);
+    }
+    if (outcome) {
+      raise_unless_ok(outcome->status);
+      return {true, outcome->result ? std::optional(Result{outcome->result}) : std::nullopt};
+    }
+    if (PyErr_CheckSignals() != 0) {
+      throw nb::python_error();
+    }
+    if (now_ns() >= limit_ns) {
+      return {false, std::nullopt};
+    }
+  }
+}
+
 void barrier(EngineHandle& self) {
   Handle handle = kNoHandle;
   raise_unless_ok(self.engine().barrier_async(handle));
@@ -195,13 +224,15 @@ void bind_submissions(nb::module_& module, nb::class_<EngineHandle>& engine) {
       .def("broadcast_async", &broadcast_async, "name"_a, "ptr"_a, "shape"_a, "dtype"_a, "root_rank"_a,
            "device"_a = kNoDevice, "stream"_a = 0)
       .def("allgather_async", &allgather_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "group"_a = "",
-           "group_size"_a = 0, "is_gradient"_a = false, "device"_a = kNoDevice, "stream"_a = 0)
+           "group_size"_a = 0, "is_gradient"_a = false, "device"_a = kNoDevice, "stream"_a = 0, "output_ptr"_a = 0,
+           "output_bytes"_a = 0)
       .def("alltoall_async", &alltoall_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "splits"_a,
-           "device"_a = kNoDevice, "stream"_a = 0)
+           "device"_a = kNoDevice, "stream"_a = 0, "output_ptr"_a = 0, "output_bytes"_a = 0)
       .def("join_async", &join_async)
       .def("barrier", &barrier)
       .def("poll", &poll, "handle"_a)
       .def("wait", &wait, "handle"_a, "device"_a = kNoDevice, "stream"_a = 0)
+      .def("wait_within", &wait_within, "handle"_a, "limit_s"_a)
       .def("is_drained", &is_drained, "handle"_a);
 }
 

@@ -47,6 +47,10 @@ class ScriptedEngine:
             raise MismatchError(f"operation {handle}")
         return None
 
+    def wait_within(self, handle: int, limit_s: float) -> tuple[bool, _engine.Result | None]:
+        """End at once if there is time, and else not."""
+        return (True, self.wait(handle)) if limit_s > 0 else (False, None)
+
     def is_drained(self, handle: int) -> bool:
         """Return whether it was told that no copy of the operation is under way."""
         return handle not in self.undrained
@@ -103,6 +107,32 @@ def test_an_operation_is_waited_for_once() -> None:
     for again in (handle.wait, handle.poll):
         with pytest.raises(ConfigError, match="handle 3"):
             again()
+
+
+def test_a_limited_wait_leaves_what_has_not_ended() -> None:
+    """An operation that has not ended in time can be waited for again; its result is made once it has ended."""
+    table, made = HandleTable(), list[str]()
+    pending = Operation(ScriptedEngine(), table, 3, None, lambda _: made.append("result"))
+
+    has_ended_at_once = pending.has_ended(0.0)
+    has_ended_later = pending.has_ended(1.0)
+
+    assert not has_ended_at_once
+    assert has_ended_later
+    assert ["result"] == made
+    assert 0 == len(table)
+
+
+def test_a_failure_in_a_limited_wait_lets_go_of_the_buffers() -> None:
+    """An operation that fails in a limited wait raises its error and is forgotten."""
+    table = HandleTable()
+    failing = operation(ScriptedEngine(failing=frozenset({3})), table, 3)
+    assert isinstance(failing, Operation)
+
+    with pytest.raises(MismatchError):
+        failing.has_ended(1.0)
+
+    assert 0 == len(table)
 
 
 def test_a_refusal_midway_leaves_nothing_in_flight() -> None:

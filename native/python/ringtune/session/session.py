@@ -49,6 +49,9 @@ class Session:
         self._ownership = Ownership()
         self._listener: socket.socket | None = None
         self._observers: list[Callable[[World | None], None]] = []
+        self._is_lent = False
+        self._was_lent = False
+        self._others: dict[int, World] = {}  # needs no lock: each change is one operation of the interpreter
         self._pid = os.getpid()
         os.register_at_fork(after_in_child=self._after_fork_in_child)
         atexit.register(self._leave)
@@ -123,6 +126,7 @@ class Session:
             RendezvousError: See `RendezvousClient.next_place`.
         """
         if self._world is not None:
+            self._is_lent = False
             if os.getpid() != self._pid:
                 raise ForkedProcessError(
                     f"process {os.getpid()} was forked from rank {self._world.rank} (pid {self._pid}); a forked child "
@@ -132,12 +136,54 @@ class Session:
         occupy_standard_streams()
         environ = self._ownership.claim(environment())
         generation = self._generations.next(environ)
+        self._join(environ, partial(self._finder, environ, generation), process_sets, is_first=generation == 0)
+
+    def lend(self, find: FindPlace, environ: Mapping[str, str]) -> None:
+        """Join a world whose place torch tells to its process group, until `release` or `shutdown`.
+
+        Args:
+            find: Returns this process's place, within a time limit in seconds.
+            environ: The environment.
+
+        Raises:
+            ConfigError: See `join_world`.
+            CollectiveTimeout: See `join_world`.
+            PeerLostError: See `join_world`.
+        """
+        occupy_standard_streams()
+        is_first, self._was_lent = not self._was_lent, True
+        self._join(environ, lambda: find, is_first=is_first)
+        self._is_lent = True
+
+    def release(self) -> None:
+        """Leave a world that was lent, unless a front end has called `init()` since: then it is that front end's."""
+        if self._is_lent:
+            self.shutdown()
+
+    def keep(self, world: World) -> World:
+        """Note a world beside this one, which forked children abandon and the interpreter's end leaves; return it."""
+        self._others[id(world)] = world
+        return world
+
+    def leave(self, world: World) -> None:
+        """Leave a world that was noted."""
+        self._others.pop(id(world), None)
+        world.shutdown()
+
+    def _join(
+        self,
+        environ: Mapping[str, str],
+        finder: Callable[[], FindPlace],
+        process_sets: Sequence[ProcessSet | Iterable[int]] = (),
+        *,
+        is_first: bool,
+    ) -> None:
         self._pid = os.getpid()
         autotune = Autotune(user_cache_folder(environ), self.callbacks)
         listener, self._listener = self._listener, None
         try:
-            find = self._finder(environ, generation)
-            world = join_world(environ, find, autotune.prepare, listener, is_first=generation == 0)
+            find = finder()
+            world = join_world(environ, find, autotune.prepare, listener, is_first=is_first)
         except BaseException:
             autotune.stop()
             if listener is not None:
@@ -183,6 +229,7 @@ class Session:
         self._tell_observers(None)
         metrics, self._metrics = self._metrics, None
         self._world = self._autotune = self._sets = None
+        self._is_lent = False
         if metrics is not None:
             metrics.close()
         autotune.stop()
@@ -192,6 +239,9 @@ class Session:
 
     def _leave(self) -> None:
         """Leave the world, at the end of the interpreter; the exit code, known after it, tells the job how it ended."""
+        if os.getpid() == self._pid:
+            for world in list(self._others.values()):
+                self.leave(world)
         self.shutdown()
         if self.rendezvous is not None and os.getpid() == self._pid:
             handed_over = self.rendezvous.detach()
@@ -224,7 +274,7 @@ class Session:
             self.rendezvous.close()
             self.rendezvous = None
         parts = [] if self._sets is None else self._sets.worlds()
-        for world in (*parts, *([] if self._world is None else [self._world])):
+        for world in (*parts, *self._others.values(), *([] if self._world is None else [self._world])):
             world.engine.abandon_after_fork()
         if self._metrics is not None:
             self._metrics.abandon_after_fork()

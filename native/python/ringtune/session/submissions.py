@@ -77,6 +77,7 @@ class Operand(NamedTuple):
         stream: On a device, the caller's current stream: the memory is ready, or free to be written, once what was
             enqueued there so far is done.
         streams: On a device, the framework's streams.
+        size_bytes: Size of the memory where it is offered for rows of other ranks; 0 where it need not be known.
     """
 
     pointer: int
@@ -86,6 +87,7 @@ class Operand(NamedTuple):
     device: int = -1
     stream: int = 0
     streams: Streams | None = None
+    size_bytes: int = 0
 
 
 class Reduction(NamedTuple):
@@ -311,6 +313,7 @@ def start_allgather(
     *,
     group: Group = NO_GROUP,
     is_gradient: bool = False,
+    output: Operand | None = None,
 ) -> Handle:
     """Start to gather every rank's rows; `finish` gets them in the engine's result, with the rows of each rank.
 
@@ -321,6 +324,7 @@ def start_allgather(
         finish: Makes the result.
         group: Group of operations that are gathered together, if it belongs to one.
         is_gradient: Whether it counts as gradient bytes of the step.
+        output: Memory that takes the rows, if they have exactly its size.
 
     Raises:
         EngineError: If the world is lost.
@@ -335,21 +339,45 @@ def start_allgather(
         is_gradient,
         source.device,
         source.stream,
+        *_place(output),
     )
-    return _in_flight(world, number, (source,), finish)
+    return _in_flight(world, number, (source,) if output is None else (source, output), finish)
 
 
-def start_alltoall(world: World, name: str, source: Operand, splits: Sequence[int], finish: Finish) -> Handle:
-    """Start to send rows to every rank; `finish` gets the received ones in the engine's result, in rank order."""
+def start_alltoall(
+    world: World,
+    name: str,
+    source: Operand,
+    splits: Sequence[int],
+    finish: Finish,
+    *,
+    output: Operand | None = None,
+) -> Handle:
+    """Start to send rows to every rank; `finish` gets the received ones in the engine's result, in rank order.
+
+    They are in the memory of `output`, if it is given and has room for exactly these rows.
+    """
     number = world.engine.alltoall_async(
-        name, source.pointer, source.shape, source.dtype, splits, source.device, source.stream
+        name,
+        source.pointer,
+        source.shape,
+        source.dtype,
+        splits,
+        source.device,
+        source.stream,
+        *_place(output),
     )
-    return _in_flight(world, number, (source,), finish)
+    return _in_flight(world, number, (source,) if output is None else (source, output), finish)
 
 
 def start_join(world: World, finish: Finish) -> Handle:
     """Start to take part in other ranks' allreduces with zeros, until every rank has joined."""
     return Operation(world.engine, world.handles, world.engine.join_async(), None, finish)
+
+
+def _place(output: Operand | None) -> tuple[int, int]:
+    """Return address and bytes of the memory that is offered for rows whose number only the engine knows."""
+    return (0, 0) if output is None else (output.pointer, output.size_bytes)
 
 
 def _in_flight(world: World, number: int, operands: tuple[Operand, ...], finish: Finish) -> Handle:

@@ -26,6 +26,9 @@ class WaitingEngine(Protocol):
     def wait(self, handle: int, device: int = -1, stream: int = 0) -> _engine.Result | None:
         """See `_engine.Engine`."""
 
+    def wait_within(self, handle: int, limit_s: float) -> tuple[bool, _engine.Result | None]:
+        """See `_engine.Engine`."""
+
     def is_drained(self, handle: int) -> bool:
         """See `_engine.Engine`."""
 
@@ -122,6 +125,28 @@ class Operation(Handle):
         self._table.forget(self._number)
         return self._finish(result)
 
+    def has_ended(self, limit_s: float) -> bool:
+        """Wait for a limited time; return whether the operation has ended, its result made and the handle of no use.
+
+        Args:
+            limit_s: Longest wait, seconds.
+
+        Raises:
+            ConfigError: As `wait`.
+            MismatchError: As `wait`.
+            EngineError: As `wait`.
+        """
+        self._check_in_flight()
+        try:
+            has_ended, result = self._engine.wait_within(self._number, limit_s)
+        except RingtuneError:
+            self._table.forget(self._number)
+            raise
+        if has_ended:
+            self._table.forget(self._number)
+            self._finish(result)
+        return has_ended
+
     def _check_in_flight(self) -> None:
         if self._table.get(self._number) is not self:
             raise ConfigError(
@@ -159,6 +184,12 @@ class DeviceOperation(Operation):
                 source.streams.note_use(buffer.owner, source.device)
             self._table.retire(self._number, self._engine)
         return self._finish(result)
+
+    def has_ended(self, limit_s: float) -> bool:
+        """See `Operation`; waits without a limit until the result is enqueued."""
+        del limit_s
+        self.wait()
+        return True
 
 
 class HandleGroup(Handle):

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process group out of torch's options; and torch's one function that asks for Gloo by name."""
+
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from .group import RingtuneGroup
+from .meeting import Member
+
+
+def create_group(options: Any, backend_options: Any) -> RingtuneGroup:
+    """Return a new process group, once all of its ranks have met.
+
+    Args:
+        options: Torch's `_DistributedBackendOptions`.
+        backend_options: Options of the program for this backend, which has none.
+
+    Raises:
+        ConfigError: If a setting is wrong, here or on another rank.
+        CollectiveTimeout: If a rank did not come in time.
+        PeerLostError: If a rank ended meanwhile.
+    """
+    del backend_options
+    _serve_monitored_barrier()
+    member = Member(
+        store=options.store,
+        rank=options.group_rank,
+        size=options.group_size,
+        timeout_s=options.timeout.total_seconds(),
+        global_ranks=tuple(options.global_ranks_in_group),
+    )
+    return RingtuneGroup(member)
+
+
+def _serve_monitored_barrier() -> None:
+    """Let `torch.distributed.monitored_barrier`, which refuses every backend but Gloo, take groups of this one."""
+    original: Any = distributed_c10d.monitored_barrier
+    if hasattr(original, "serves_ringtune"):
+        return
+
+    @wraps(original)
+    def monitored_barrier(
+        group: Any = None,
+        timeout: timedelta | float | None = None,
+        wait_all_ranks: bool = False,  # noqa: FBT002  (torch's signature)
+    ) -> None:
+        found = dist.group.WORLD if group is None else group
+        if not isinstance(found, RingtuneGroup):
+            original(group, timeout, wait_all_ranks)
+            return
+        limit = timedelta(seconds=timeout) if isinstance(timeout, float) else timeout
+        found.monitored_barrier(limit, wait_all_ranks)
+
+    monitored_barrier.serves_ringtune = True  # type: ignore[attr-defined]
+    dist.monitored_barrier = distributed_c10d.monitored_barrier = monitored_barrier

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dense memory that stands for a caller's tensors: the tensor itself, or a copy that is written back."""
+
+from collections.abc import Sequence
+
+import torch
+
+from ringtune.errors import ConfigError
+from ringtune.session.submissions import Operand
+from ringtune.torch.buffers import MOVABLE_DTYPES, contiguous, copy_into, operand_of
+
+_MOVABLE = frozenset(MOVABLE_DTYPES.values())
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor's elements in their order, without autograd: the tensor itself where its memory has them so.
+
+    Raises:
+        ConfigError: If the tensor is sparse, on a device that the engine does not reach, or quantized.
+    """
+    check(tensor)
+    if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
+        return tensor.detach() if tensor.requires_grad else tensor
+    return contiguous(tensor)
+
+
+def check(tensor: torch.Tensor) -> None:
+    """Refuse a tensor that the engine cannot move."""
+    if tensor.layout is not torch.strided:
+        raise ConfigError(f"the backend ringtune needs dense tensors here, not {tensor.layout}; call to_dense() first")
+    if tensor.device.type not in {"cpu", "cuda"}:
+        raise ConfigError(f"the backend ringtune needs tensors on CPU or CUDA, not on {tensor.device}")
+    if tensor.dtype not in _MOVABLE:
+        raise ConfigError(f"the backend ringtune does not take {tensor.dtype}; call dequantize() first")
+
+
+def room_for(tensor: torch.Tensor) -> torch.Tensor:
+    """Return dense memory for the elements of a tensor that is overwritten: its own, if that is dense."""
+    check(tensor)
+    if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
+        return tensor.detach() if tensor.requires_grad else tensor
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+
+
+def write_back(tensor: torch.Tensor, memory: torch.Tensor) -> None:
+    """Copy elements into a tensor that they do not lie in already."""
+    if memory.data_ptr() != tensor.data_ptr() or memory.stride() != tensor.stride():
+        copy_into(tensor, memory.view(tensor.shape))
+
+
+def joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the elements of tensors of one dtype, one after the other, in new memory."""
+    for tensor in tensors:
+        check(tensor)
+    return torch.cat([contiguous(tensor).reshape(-1) for tensor in tensors])
+
+
+def part(memory: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
+    """Copy the elements of flat memory into tensors, one after the other."""
+    begin = 0
+    for tensor in tensors:
+        count = tensor.numel()
+        copy_into(tensor, memory[begin : begin + count].view(tensor.shape))
+        begin += count
+
+
+def flat(memory: torch.Tensor) -> torch.Tensor:
+    """Return dense memory as one dimension."""
+    return memory.view(-1)
+
+
+def offered(memory: torch.Tensor) -> Operand:
+    """Return dense memory as an output for rows whose number only the engine knows."""
+    return operand_of(memory)._replace(size_bytes=memory.nbytes)

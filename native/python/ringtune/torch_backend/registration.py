@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registration of the backend with torch, which calls it while torch itself is being imported.
+
+It loads neither the engine nor anything else of torch, and nothing that goes wrong here reaches torch.
+"""
+
+import sys
+from contextlib import suppress
+from typing import Any
+
+NAME = "ringtune"
+
+
+def register() -> None:
+    """Make the backend's name known to `torch.distributed`; does nothing where torch was built without it."""
+    with suppress(Exception):  # a torch of another age: `import torch` must not fail for it
+        distributed: Any = sys.modules["torch.distributed.distributed_c10d"]
+        distributed.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu", "cuda"])
+        handlers: Any = sys.modules["torch.distributed.rendezvous"]._rendezvous_handlers  # noqa: SLF001
+        handlers["env"] = _serving_launchers(handlers["env"])
+
+
+def _serving_launchers(original: Any) -> Any:
+    """Return torch's reader of its variables, made to serve launchers that do not set them."""
+    if hasattr(original, "serves_launchers"):
+        return original
+
+    def read(url: str, *args: Any, **given: Any) -> Any:
+        from .launch_variables import is_needed  # noqa: PLC0415  (looks for launchers, which takes 50 ms)
+
+        if "timeout" not in given or not is_needed(url):
+            return original(url, *args, **given)
+        from .launched import meet  # noqa: PLC0415  (loads the engine)
+
+        return meet(given["timeout"])
+
+    read.serves_launchers = True  # type: ignore[attr-defined]
+    return read
+
+
+def create(options: Any, backend_options: Any) -> Any:
+    """Return a new process group.
+
+    Args:
+        options: Torch's `_DistributedBackendOptions`: the store, this rank, the number of ranks, the time limit.
+        backend_options: Options of the program for this backend; there are none.
+    """
+    from .creation import create_group  # noqa: PLC0415  (loads the engine)
+
+    return create_group(options, backend_options)

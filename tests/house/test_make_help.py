@@ -21,7 +21,7 @@ def printed() -> list[str]:
     if shutil.which("make") is None:
         pytest.skip("NOT RUN: make is not there")
     return subprocess.run(
-        ["make", "help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        ["make", "--no-print-directory", "help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     ).stdout.splitlines()
 
 

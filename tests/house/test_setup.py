@@ -141,5 +141,10 @@ def _definition(name: str) -> str:
 def _make(gate: Path) -> "subprocess.Popen[str]":
     variables = {**os.environ, "GATE": str(gate)}
     return subprocess.Popen(
-        ["make", "first"], cwd=gate.parent, env=variables, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ["make", "--no-print-directory", "first"],
+        cwd=gate.parent,
+        env=variables,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )

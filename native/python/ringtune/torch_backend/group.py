@@ -138,7 +138,7 @@ class RingtuneGroup(ProcessGroup):
     ) -> Work:
         """See `torch.distributed.reduce`."""
         tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
-        root = given.get("root", opts if isinstance(opts, int) else getattr(opts, "rootRank", 0))
+        root = _root(opts, given)
         operation = getattr(opts, "reduceOp", op)
         return self._begun(self._reducing.reduce(tensor, root, operation, self._limit(opts, timeout)))
 
@@ -170,7 +170,7 @@ class RingtuneGroup(ProcessGroup):
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, **given: Any) -> Work:  # type: ignore[override]
         """See `torch.distributed.broadcast`."""
         tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
-        root = given.get("root", opts if isinstance(opts, int) else getattr(opts, "rootRank", 0))
+        root = _root(opts, given)
         return self._begun(self._moving.broadcast(tensor, root, self._limit(opts, timeout)))
 
     @by_device
@@ -206,7 +206,7 @@ class RingtuneGroup(ProcessGroup):
         """See `torch.distributed.gather`."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+        root = _root(opts, {})
         rows = outputs[0] if outputs else ()
         return self._begun(self._moving.gather(rows, _single(inputs), root, self._limit(opts, timeout)))
 
@@ -215,7 +215,7 @@ class RingtuneGroup(ProcessGroup):
         """See `torch.distributed.scatter`."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+        root = _root(opts, {})
         rows = inputs[0] if inputs else ()
         return self._begun(self._moving.scatter(_single(outputs), rows, root, self._limit(opts, timeout)))
 
@@ -295,8 +295,7 @@ class RingtuneGroup(ProcessGroup):
         work = MessageWork(
             Unnumbered(self._futures), kind, 0, [message], tensors, self._limit_s or self._member.timeout_s
         )
-        if self._coalesced is not None:
-            self._coalesced.append(work)
+        self._begun(work)
         return work
 
     def _begun(self, work: Work) -> Work:
@@ -315,6 +314,11 @@ class RingtuneGroup(ProcessGroup):
 def _operation(opts: Any) -> Any:
     """Return the reduction out of options, or the options where they are one."""
     return getattr(opts, "reduceOp", SUM if opts is None else opts)
+
+
+def _root(opts: Any, given: dict[str, Any]) -> int:
+    """Return the root out of a call's options or keywords, or the options where they are it."""
+    return int(given.get("root", opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)))
 
 
 def _single(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -18,10 +18,8 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
     Raises:
         ConfigError: If the tensor is sparse, on a device that the engine does not reach, or quantized.
     """
-    check(tensor)
-    if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
-        return tensor.detach() if tensor.requires_grad else tensor
-    return contiguous(tensor)
+    own = _own_memory(tensor)
+    return contiguous(tensor) if own is None else own
 
 
 def check(tensor: torch.Tensor) -> None:
@@ -36,10 +34,8 @@ def check(tensor: torch.Tensor) -> None:
 
 def room_for(tensor: torch.Tensor) -> torch.Tensor:
     """Return dense memory for the elements of a tensor that is overwritten: its own, if that is dense."""
-    check(tensor)
-    if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
-        return tensor.detach() if tensor.requires_grad else tensor
-    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    own = _own_memory(tensor)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device) if own is None else own
 
 
 def write_back(tensor: torch.Tensor, memory: torch.Tensor) -> None:
@@ -72,3 +68,11 @@ def flat(memory: torch.Tensor) -> torch.Tensor:
 def offered(memory: torch.Tensor) -> Operand:
     """Return dense memory as an output for rows whose number only the engine knows."""
     return operand_of(memory)._replace(size_bytes=memory.nbytes)
+
+
+def _own_memory(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the tensor without autograd, if its memory has its elements in their order; raises `ConfigError`."""
+    check(tensor)
+    if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+        return None
+    return tensor.detach() if tensor.requires_grad else tensor

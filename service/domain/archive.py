@@ -23,6 +23,7 @@ from ringtune.service.store.tables import reports as reports_table
 from ringtune.shared_service.rest_models import Imported
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
 from ringtune.tuner.logs.records import OLD_CI_LEVEL, RunRecord, record_from_json
+from ringtune.tuner.priors.relevance import StudyKey
 
 from .archive_seal import LineSeal, check_whole, rereadable
 from .archived_jobs import machine_columns, take_job
@@ -36,7 +37,7 @@ from .studies import check_key, checked_name, checked_sizes, digest_of, study_ro
 from .study_cache import KnownStudy, StudyCache, known_study
 from .submission import LegalConfigs, as_reported, check_id, prepare
 from .summary_updates import Changes
-from .values import ComparisonKey, PairedTestResult, ReportedResult
+from .values import PairedTestResult, ReportedResult
 
 UNSEALED_SCHEMA = 1
 """Schema of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""
@@ -283,9 +284,9 @@ class _Chunk:
         self._counts.same += len(rows) - len(new)
 
 
-def _key(data: Mapping[str, Any]) -> ComparisonKey:
+def _key(data: Mapping[str, Any]) -> StudyKey:
     layout = tuple(json.loads(data["layout"]))
-    return ComparisonKey(data["hardware"], data["model"], layout, data["target"], data["surface_version"])
+    return StudyKey(data["hardware"], data["model"], layout, data["target"], data["surface_version"])
 
 
 def _checked_reason(reason: object) -> str | None:

@@ -20,13 +20,14 @@ from ringtune.service.store.summary_rows import StandName
 from ringtune.service.store.whole_tables import windows_of_jobs
 from ringtune.shared_service.advice.rule import KeyAdvice
 from ringtune.tuner import Config
+from ringtune.tuner.priors.relevance import StudyKey
 
 from .canonical import digest
 from .gains import MeanGain, gain_of
 from .jobs import State, StudyJob, states_of, these_jobs
 from .key_advice import StudyAdvice, advice_of
 from .study_cache import key_of
-from .values import ComparisonKey, Json
+from .values import Json
 from .verdicts import MAX_CONFIGS, MAX_JOBS, BestConfig, ReporterStand, recommended, verdicts_of
 
 MAX_PAGE = 500
@@ -84,7 +85,7 @@ class ListedStudy:
     """
 
     study_id: str
-    key: ComparisonKey
+    key: StudyKey
     model_name: str | None
     hardware_name: str | None
     machines: str | None

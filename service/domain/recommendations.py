@@ -18,10 +18,11 @@ from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import NeighbourRow, StudyHead
 from ringtune.service.store.summary_rows import AgedConfig, ConfigSummary, JobSummary
 from ringtune.shared_service.advice.answers import OwnKey, nearest_answer, own_answer
-from ringtune.shared_service.advice.neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine
+from ringtune.shared_service.advice.neighbours import adapted, corrected_gains, is_of_engine
 from ringtune.shared_service.advice.rule import NOT_FASTER, KeyAdvice
 from ringtune.shared_service.rest_models import Candidate, Recommendation
 from ringtune.tuner import Config, SearchSpace
+from ringtune.tuner.priors.relevance import MAX_DISTANCE, StudyKey, TensorSet, distance
 from ringtune.tuner.space.parameters import default_config
 
 from .canonical import canonical
@@ -31,7 +32,7 @@ from .spaces import ENGINE_TARGET
 from .standings import engine_default
 from .studies import MAX_HOSTS
 from .study_cache import key_of
-from .values import ComparisonKey, RecommendationQuery
+from .values import RecommendationQuery
 
 MAX_CANDIDATES = 50
 MAX_NEIGHBOURS = 200
@@ -57,8 +58,8 @@ class _Neighbour:
     """A study that is near; `asked` is the key that is asked for, on its hardware if any will do."""
 
     row: NeighbourRow
-    key: ComparisonKey
-    asked: ComparisonKey
+    key: StudyKey
+    asked: StudyKey
     distance: float
 
 
@@ -96,7 +97,7 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
             reason = f"{number} models go by the name {query.model_name!r}: ask by fingerprint"
             return _default(query, reason, candidates)
         model = candidates[0].model_fingerprint if candidates else UNKNOWN
-    asked = ComparisonKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
+    asked = StudyKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
     here = _own(connection, asked, query)
     answer = _exact(connection, here, query) or _nearest(connection, asked, query)
     if answer is not None and answer.standing != "default":
@@ -105,7 +106,7 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
     return (answer or _default(query, NOT_FASTER)).model_copy(update={"try_first": seed})
 
 
-def _own(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Sequence[_OwnStudy]:
+def _own(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Sequence[_OwnStudy]:
     """Return the studies of the key, of all hardware if none is asked, with the advice on each; the answer's first."""
     rows = key_verdicts.studies_of_key(
         connection,
@@ -131,12 +132,12 @@ def _exact(connection: Connection, here: Sequence[_OwnStudy], query: Recommendat
         newest_unix_s = advice.best.newest_unix_s
     else:
         results, _ = studies.counts(connection, [row.study_id]).get(row.study_id, (0, 0))
-    own = OwnKey(key_of(row).to_model(), advice, machine_name(row), results, now - newest_unix_s)
+    own = OwnKey(key_of(row), advice, machine_name(row), results, now - newest_unix_s)
     return own_answer(own, _default_config(query), others=None if query.hardware else len(told) - 1)
 
 
 def _seed(
-    connection: Connection, here: Sequence[_OwnStudy], asked: ComparisonKey, query: RecommendationQuery
+    connection: Connection, here: Sequence[_OwnStudy], asked: StudyKey, query: RecommendationQuery
 ) -> Mapping[str, Any] | None:
     """Return a config that a search may begin with, though nothing is to be pasted; None without one."""
     for item in here:
@@ -150,7 +151,7 @@ def _seed(
     return None
 
 
-def _nearest(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Recommendation | None:
+def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Recommendation | None:
     """Return what the nearest key with an upheld adoption says; None without one."""
     tried = 0
     for neighbour in _neighbours(connection, asked, query)[:LOOKED_AT]:
@@ -163,12 +164,12 @@ def _nearest(connection: Connection, asked: ComparisonKey, query: Recommendation
         if found is None:
             continue
         config, row, _ = found
-        key, far = neighbour.key.to_model(), neighbour.distance
+        key, far = neighbour.key, neighbour.distance
         return nearest_answer(config, row, row.age_s, asked=neighbour.asked, key=key, distance=far)
     return None
 
 
-def _neighbours(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> Sequence[_Neighbour]:
+def _neighbours(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Sequence[_Neighbour]:
     """Return the studies that say something: what several jobs confirmed before what one said, then the nearest."""
     tensors = _asked_tensors(connection, asked, query)
     rows = studies.neighbours(
@@ -179,13 +180,13 @@ def _neighbours(connection: Connection, asked: ComparisonKey, query: Recommendat
         limit=MAX_NEIGHBOURS,
     )
     known = {row.gradient_bytes: row for row in rows}  # texts that are equal are decoded once
-    sets = {text: _tensors(row.tensor_bytes) for text, row in known.items()}
+    sets = {text: TensorSet.of_sizes(row.tensor_bytes) for text, row in known.items()}
     found = []
     for row in rows:
         key = key_of(row)
         wanted = asked if query.hardware is not None else replace(asked, hardware=key.hardware)
         found.append(_Neighbour(row, key, wanted, distance(wanted, key, tensors, sets[row.gradient_bytes])))
-    return sorted((n for n in found if math.isfinite(n.distance)), key=_order)
+    return sorted((n for n in found if n.distance <= MAX_DISTANCE), key=_order)
 
 
 def _order(neighbour: _Neighbour) -> tuple[bool, bool, float, str]:
@@ -194,7 +195,7 @@ def _order(neighbour: _Neighbour) -> tuple[bool, bool, float, str]:
 
 
 def _best_there(
-    connection: Connection, neighbour: _Neighbour, asked: ComparisonKey, rows: Sequence[AgedConfig]
+    connection: Connection, neighbour: _Neighbour, asked: StudyKey, rows: Sequence[AgedConfig]
 ) -> Found | None:
     """Return the best here of a neighbour's configs, its row, and its expected gain as ln; None if none should gain."""
     measured = [Config(row.config_values) for row in rows]
@@ -211,7 +212,7 @@ def _best_there(
 def _gains_here(
     connection: Connection,
     neighbour: _Neighbour,
-    asked: ComparisonKey,
+    asked: StudyKey,
     rows: Sequence[ConfigSummary],
     measured: Sequence[Config],
 ) -> Sequence[float]:
@@ -234,7 +235,7 @@ def _gains_here(
     )
 
 
-def _is_default(config: Config, asked: ComparisonKey) -> bool:
+def _is_default(config: Config, asked: StudyKey) -> bool:
     return asked.target == ENGINE_TARGET and config == default_config(asked.layout)
 
 
@@ -266,15 +267,11 @@ def _models(connection: Connection, query: RecommendationQuery) -> tuple[tuple[C
     return tuple(found), number
 
 
-def _asked_tensors(connection: Connection, asked: ComparisonKey, query: RecommendationQuery) -> TensorSet | None:
+def _asked_tensors(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> TensorSet | None:
     if query.step_bytes and query.tensors:
         return TensorSet(query.step_bytes, query.tensors)
     known = studies.facts_of_model(connection, asked.model)
-    return None if known is None else _tensors(known)
-
-
-def _tensors(sizes: Sequence[int]) -> TensorSet | None:
-    return TensorSet(sum(sizes), len(sizes)) if sizes else None
+    return None if known is None else TensorSet.of_sizes(known)
 
 
 def _default_step_ms(baselines: Iterable[JobSummary], layout: Sequence[int]) -> float | None:

@@ -27,6 +27,7 @@ from ringtune.tuner.logs.records import (
     record_from_json,
     record_to_json,
 )
+from ringtune.tuner.priors.relevance import StudyKey
 
 from .budgets import row_cost, spend
 from .canonical import canonical, digest
@@ -37,7 +38,7 @@ from .run_facts import facts_of
 from .spaces import with_every_knob
 from .studies import Studies
 from .submission import MAX_ID, check_id
-from .values import ComparisonKey, PairedTestResult, ReportedResult, StudyRecord
+from .values import PairedTestResult, ReportedResult, StudyRecord
 
 Named: TypeAlias = tuple[str, ReportedResult]
 TellBatch: TypeAlias = Callable[[str, Sequence[Named]], tuple[StoredResult, ...]]
@@ -142,7 +143,7 @@ class RunLogs:
 
     def _study(self, run: RunRecord, token_id: str | None) -> StudyRecord:
         try:
-            key = ComparisonKey(
+            key = StudyKey(
                 hardware=str(run.key["hardware"]),
                 model=str(run.key["model"]),
                 layout=tuple(run.key["layout"]),

@@ -15,6 +15,7 @@ from ringtune.service.store import studies as table
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import StudyRow
 from ringtune.tuner import SearchSpace
+from ringtune.tuner.priors.relevance import StudyKey
 
 from .canonical import canonical, digest
 from .cursors import cursor_of, place_in
@@ -23,7 +24,7 @@ from .said_names import is_said, say_names
 from .said_spaces import SaidSpaces
 from .spaces import study_space
 from .study_cache import StudyCache, key_of
-from .values import ComparisonKey, Page, StudyFilter, StudyRecord
+from .values import Page, StudyFilter, StudyRecord
 
 CREATED = "study_created"
 """Event of the audit; its subject is the token."""
@@ -55,7 +56,7 @@ class Studies:
 
     def find_or_create(
         self,
-        key: ComparisonKey,
+        key: StudyKey,
         *,
         space_json: Mapping[str, Any],
         model_name: str | None = None,
@@ -126,7 +127,7 @@ class Studies:
         self._cache.forget(study_id)
 
     def _found_or_created(
-        self, key: ComparisonKey, space: SearchSpace, facts: Mapping[str, Any], token_id: str | None
+        self, key: StudyKey, space: SearchSpace, facts: Mapping[str, Any], token_id: str | None
     ) -> StudyRecord:
         key_digest = digest_of(key)
         with self._database.looking() as connection:
@@ -157,7 +158,7 @@ class Studies:
             )
         audit.record(connection, CREATED, token_id, {"study_id": study_id})
 
-    def _create(self, key: ComparisonKey, space: str, facts: Mapping[str, Any], token_id: str | None) -> StudyRecord:
+    def _create(self, key: StudyKey, space: str, facts: Mapping[str, Any], token_id: str | None) -> StudyRecord:
         study_id = uuid.uuid4().hex
         try:
             with self._database.writing() as connection:
@@ -177,7 +178,7 @@ class Studies:
         return self.get(study_id)
 
 
-def study_row(key: ComparisonKey, study_id: str, space: str, *, created_unix_s: float, **facts: Any) -> StudyRow:
+def study_row(key: StudyKey, study_id: str, space: str, *, created_unix_s: float, **facts: Any) -> StudyRow:
     """Return a new study's row; `facts` are the columns with what is known of its model and hardware."""
     return StudyRow(
         study_id=study_id,
@@ -193,7 +194,7 @@ def study_row(key: ComparisonKey, study_id: str, space: str, *, created_unix_s: 
     )
 
 
-def digest_of(key: ComparisonKey) -> str:
+def digest_of(key: StudyKey) -> str:
     """Return the digest by which a study is found."""
     return digest(canonical([key.hardware, key.model, list(key.layout), key.target, key.surface_version]))
 
@@ -217,7 +218,7 @@ def _from_row(row: StudyRow, counts: tuple[int, int], now_unix_s: float) -> Stud
     )
 
 
-def check_key(key: ComparisonKey) -> None:
+def check_key(key: StudyKey) -> None:
     """Raise InvalidRequest for a key that cannot be: however it came here, the API must be able to show it."""
     for name in ("hardware", "model"):
         if not FINGERPRINT.fullmatch(getattr(key, name)):

@@ -10,8 +10,7 @@ from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, studies
 from ringtune.service.store.rows import StudyHead, StudyRow
 from ringtune.tuner import SearchSpace
-
-from .values import ComparisonKey
+from ringtune.tuner.priors.relevance import StudyKey
 
 MAX_STUDIES = 1024
 
@@ -28,14 +27,14 @@ class KnownStudy:
     """
 
     study_id: str
-    key: ComparisonKey
+    key: StudyKey
     space: SearchSpace
     gradient_bytes: tuple[int, ...]
 
 
-def key_of(row: StudyHead) -> ComparisonKey:
+def key_of(row: StudyHead) -> StudyKey:
     """Return the key in a study's row."""
-    return ComparisonKey(row.hardware, row.model, row.ranks_per_host, row.target, row.surface_version)
+    return StudyKey(row.hardware, row.model, row.ranks_per_host, row.target, row.surface_version)
 
 
 def known_study(row: StudyRow) -> KnownStudy:

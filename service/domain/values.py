@@ -9,41 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from ringtune.service.store.rows import Status
-from ringtune.shared_service import rest_models
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
+from ringtune.tuner.priors.relevance import StudyKey
 
 Json: TypeAlias = Mapping[str, Any]
 Scope: TypeAlias = Literal["read", "report", "admin"]
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True)
-class ComparisonKey:
-    """The key under which measurements are comparable.
-
-    Attributes:
-        hardware: SHA-256 over the hosts' declared facts, hex.
-        model: SHA-256 over the tensor set, hex.
-        layout: Ranks per host, sorted.
-        target: The tuned target.
-        surface_version: Raised by the engine only when old measurements no longer apply.
-    """
-
-    hardware: str
-    model: str
-    layout: tuple[int, ...]
-    target: str = "ringtune"
-    surface_version: int = 1
-
-    @property
-    def world_size(self) -> int:
-        """The number of ranks."""
-        return sum(self.layout)
-
-    def to_model(self) -> rest_models.StudyKey:
-        """Return the key as the REST interface has it."""
-        return rest_models.StudyKey(**{**vars(self), "layout": list(self.layout)})
 
 
 @dataclass(frozen=True)
@@ -65,7 +37,7 @@ class StudyRecord:
     """
 
     study_id: str
-    key: ComparisonKey
+    key: StudyKey
     model_name: str | None
     hardware_name: str | None
     space: Json

@@ -11,12 +11,13 @@ from sqlalchemy import Connection, insert, select
 
 from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.canonical import canonical, digest
-from ringtune.service.domain.values import ComparisonKey, PairedTestResult, ReportedResult
+from ringtune.service.domain.values import PairedTestResult, ReportedResult
 from ringtune.service.store import Database
 from ringtune.service.store import tables as schema
 from ringtune.service.store.said_names import OPEN
 from ringtune.service.store.summaries import BASELINE
 from ringtune.tuner import CategoryParameter, Config, Phase, SearchSpace, StepTimes
+from ringtune.tuner.priors.relevance import StudyKey
 from tests.unit.dashboards.hostile import hostile_names
 from tests.unit.service.domain.reported import tell
 
@@ -141,7 +142,7 @@ def _copy_best(connection: Connection, source: str, study_ids: Sequence[str]) ->
 def _measured(service: Service, values: Sequence[str]) -> str:
     """Report results under a config per value, faster than a baseline, and a paired test; returns the study's id."""
     space = SearchSpace([CategoryParameter("mode", ("plain", *values), "plain")], {})
-    key = ComparisonKey("e" * 64, digest(canonical(list(values))), (2, 2), TARGET)
+    key = StudyKey("e" * 64, digest(canonical(list(values))), (2, 2), TARGET)
     study = service.studies.find_or_create(key, space_json=space.to_json(), model_name="m", hardware_name="h")
     for job_number in range(2):
         job_id = str(uuid.UUID(int=job_number + 1))

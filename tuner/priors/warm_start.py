@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warm start: earlier studies as priors, ranked by model, then hardware, then layout.
+"""Warm start: earlier studies as priors, the nearest first (`relevance`).
 
 A finished run is a study of its own. The unfinished runs of one question are one study together (`pooling`). Their
 samples join those of a job that asks the same question, so that jobs too short for a decision come to one together.
@@ -23,6 +23,7 @@ from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prior
 from .pooling import MOST_RUNS, pooled_trials, runs_by_question, runs_like, usable_trials
+from .relevance import StudyKey, distance
 
 Array = NDArray[np.float64]
 
@@ -38,12 +39,6 @@ ALLOWED_STDS = 3.0
 """The same in standard deviations of the job's own window."""
 MOST_STUDIES = 2
 """Largest number of studies used as priors: each costs one more fit at every update."""
-ENGINE = ("target", "surface_version")
-"""Fields of a key that define the meaning of a config."""
-JOB = ("model", "hardware", "layout")
-"""Fields of a key that determine the speed of a config."""
-SAME_MODEL, SAME_HARDWARE, SAME_LAYOUT = 4, 2, 1
-"""Weights in a study's relevance: the same model counts more than the same machine."""
 
 
 class EarlierStudy:
@@ -180,6 +175,19 @@ class _Evidence:
         """True for a finished run."""
         return not self.unfinished
 
+    @property
+    def key(self) -> StudyKey:
+        """Key of the study."""
+        return _key_of(self.run)
+
+    def is_continued_by(self, asked: StudyKey) -> bool:
+        """Return whether the search of a study without a decision goes on in a new run of the same question."""
+        return not self.is_finished and self.key == asked
+
+    def nearness(self, asked: StudyKey) -> tuple[float, bool, bool, int]:
+        """Return what orders the studies, the nearest last."""
+        return -distance(asked, self.key), self.key == asked, self.is_finished, self.number
+
 
 def earlier_studies(
     runs: Iterable[RunLog], key: Mapping[str, Any], space: SearchSpace, seed: int, models: Sequence[Prior] = ()
@@ -193,25 +201,24 @@ def earlier_studies(
         seed: Seed of the fits.
         models: Priors of this job, which also hold for earlier jobs of the same model and layout.
     """
-    numbered = [(number, run) for number, run in enumerate(runs) if _relevance(run, key)]
+    asked = StudyKey.from_json(key)
+    numbered = [(number, run) for number, run in enumerate(runs) if math.isfinite(distance(asked, _key_of(run)))]
     usable = [
         item
         for item in _evidence(numbered, space)
-        if len(item.trials) >= (MIN_CONTINUED_CONFIGS if _is_continued(item, key) else MIN_CONFIGS)
+        if len(item.trials) >= (MIN_CONTINUED_CONFIGS if item.is_continued_by(asked) else MIN_CONFIGS)
     ]
-    usable.sort(key=lambda item: (*_nearness(item.run, key), item.is_finished, item.number), reverse=True)
-    return tuple(_study(item, key, space, seed, models) for item in usable[:MOST_STUDIES])
+    usable.sort(key=lambda item: item.nearness(asked), reverse=True)
+    return tuple(_study(item, asked, space, seed, models) for item in usable[:MOST_STUDIES])
 
 
-def _study(
-    item: _Evidence, key: Mapping[str, Any], space: SearchSpace, seed: int, models: Sequence[Prior]
-) -> EarlierStudy:
+def _study(item: _Evidence, asked: StudyKey, space: SearchSpace, seed: int, models: Sequence[Prior]) -> EarlierStudy:
     """Return the prior that evidence makes."""
-    if _is_continued(item, key):
-        return ContinuedRuns(space, item.unfinished, seed, _origin(item, key))
-    own_models = models if _is_same_job(item.run, key) else ()
-    adopted = _adopted(item.run, key, item.trials)
-    return EarlierStudy(space, item.trials, seed, own_models, adopted, origin=_origin(item, key))
+    if item.is_continued_by(asked):
+        return ContinuedRuns(space, item.unfinished, seed, _origin(item, asked))
+    own_models = models if (item.key.model, item.key.layout) == (asked.model, asked.layout) else ()
+    adopted = _adopted(item.run, item.trials) if item.key == asked else None
+    return EarlierStudy(space, item.trials, seed, own_models, adopted, origin=_origin(item, asked))
 
 
 def _evidence(numbered: Sequence[tuple[int, RunLog]], space: SearchSpace) -> Iterator[_Evidence]:
@@ -247,63 +254,29 @@ def adopted_config(
     return Config(newest.config)
 
 
-def _origin(item: _Evidence, key: Mapping[str, Any]) -> str:
+def _origin(item: _Evidence, asked: StudyKey) -> str:
     """Return the name of a study's runs for people: their number, and their differences to the new study."""
-    earlier: Mapping[str, Any] = {} if item.run.run is None else item.run.run.key
-    count = len(item.unfinished)
+    earlier, count = item.key, len(item.unfinished)
     name = "a finished run" if count == 0 else "an unfinished run" if count == 1 else f"{count} unfinished runs"
-    if earlier.get("layout") != key.get("layout"):
-        name += f" with {counted(ranks_of(earlier), 'rank')} in place of {ranks_of(key)}"
-    others = [f"another {field}" for field in ("model", "hardware") if earlier.get(field) != key.get(field)]
+    if earlier.layout != asked.layout:
+        name += f" with {counted(earlier.world_size, 'rank')} in place of {asked.world_size}"
+    others = [f"another {field}" for field in ("model", "hardware") if vars(earlier)[field] != vars(asked)[field]]
     return f"{name} of {' and '.join(others)}" if others else name
-
-
-def _is_continued(item: _Evidence, key: Mapping[str, Any]) -> bool:
-    """Return whether the search of a study without a decision goes on in a new run of the same question."""
-    return not item.is_finished and has_key(item.run, key)
 
 
 def has_key(run: RunLog, key: Mapping[str, Any]) -> bool:
     """Return whether a run asked the question of a key."""
-    return run.run is not None and all(run.run.key.get(name) == key.get(name) for name in (*ENGINE, *JOB))
+    return run.run is not None and _key_of(run) == StudyKey.from_json(key)
 
 
-def _is_same_job(run: RunLog, key: Mapping[str, Any]) -> bool:
-    """Return whether a run reduced the same gradients in the same layout of ranks and hosts."""
-    return run.run is not None and all(run.run.key.get(name) == key.get(name) for name in ("model", "layout"))
+def _key_of(run: RunLog) -> StudyKey:
+    """Return the key of a run; one of no job for a run without a beginning."""
+    return StudyKey.from_json({} if run.run is None else run.run.key)
 
 
-def _adopted(run: RunLog, key: Mapping[str, Any], trials: Sequence[Trial]) -> Config | None:
-    """Return the config that a run adopted; None if it kept its baseline, or its key differs."""
+def _adopted(run: RunLog, trials: Sequence[Trial]) -> Config | None:
+    """Return the config that a run of the same question adopted; None if it kept its baseline."""
     if run.result is None or not run.result.adopted:
         return None
     adopted = Config(run.result.config)
-    return adopted if has_key(run, key) and adopted in (trial.config for trial in trials) else None
-
-
-def _relevance(run: RunLog, key: Mapping[str, Any]) -> int:
-    """Return the relevance of a run for a key; 0 if it is unusable."""
-    if run.run is None:
-        return 0
-    earlier = run.run.key
-    if any(earlier.get(name) != key.get(name) for name in ENGINE):
-        return 0
-    is_same = {name: earlier.get(name) == key.get(name) for name in JOB}
-    if not (is_same["model"] or is_same["hardware"]):
-        return 0
-    return SAME_MODEL * is_same["model"] + SAME_HARDWARE * is_same["hardware"] + SAME_LAYOUT * is_same["layout"]
-
-
-def _nearness(run: RunLog, key: Mapping[str, Any]) -> tuple[int, float]:
-    """Return the relevance of a run, and the negative distance of its layout in doublings of the number of ranks."""
-    earlier = {} if run.run is None else run.run.key
-    ranks, asked = ranks_of(earlier), ranks_of(key)
-    distance = abs(math.log2(ranks / asked)) if ranks and asked else math.inf
-    return _relevance(run, key), -distance
-
-
-def ranks_of(key: Mapping[str, Any]) -> int:
-    """Return the number of ranks in the layout of a key; 0 if it has none."""
-    layout = key.get("layout")
-    is_layout = isinstance(layout, list | tuple) and all(type(ranks) is int and ranks > 0 for ranks in layout)
-    return sum(layout) if is_layout and layout is not None else 0
+    return adopted if adopted in (trial.config for trial in trials) else None

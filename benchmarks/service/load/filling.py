@@ -19,10 +19,10 @@ from ringtune.service.domain.canonical import canonical, digest
 from ringtune.service.domain.policy import ServiceLimits
 from ringtune.service.domain.studies import digest_of
 from ringtune.service.domain.summary_updates import rebuild
-from ringtune.service.domain.values import ComparisonKey
 from ringtune.service.store import Database, migrate, reports, studies
 from ringtune.service.store import tables as t
 from ringtune.tuner import ENGINE_PARAMETERS, Config, SearchSpace, default_config
+from ringtune.tuner.priors.relevance import StudyKey
 
 SEED = 1
 ALL_JOBS = 800
@@ -48,7 +48,7 @@ class Known:
     """
 
     study_id: str
-    key: ComparisonKey
+    key: StudyKey
 
     @property
     def query(self) -> str:
@@ -56,7 +56,7 @@ class Known:
         return query_of(self.key)
 
 
-def query_of(key: ComparisonKey) -> str:
+def query_of(key: StudyKey) -> str:
     """Return the query string that asks for a key's recommendation."""
     ranks = {"world_size": key.world_size, "local_size": key.layout[-1]}
     return urlencode({"model_fingerprint": key.model, "hardware": key.hardware, **ranks})
@@ -69,7 +69,7 @@ def known_studies(trials: int) -> list[Known]:
     for number in range(max(trials // TRIALS_PER_STUDY, 1)):
         place, layout = divmod(number, len(layouts))
         model, hardware = divmod(place, HARDWARE_KINDS)
-        key = ComparisonKey(_fingerprint("hardware", hardware), _fingerprint("model", model), layouts[layout])
+        key = StudyKey(_fingerprint("hardware", hardware), _fingerprint("model", model), layouts[layout])
         found.append(Known(uuid.UUID(int=number + 1).hex, key))
     return found
 

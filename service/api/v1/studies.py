@@ -9,9 +9,11 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ringtune.service.api.authorization import MAY_ADMINISTER, MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import AppState, JsonRoute, Responses, ServiceDep, StateDep
-from ringtune.service.domain.values import ComparisonKey, StudyFilter, StudyRecord
+from ringtune.service.domain.values import StudyFilter, StudyRecord
 from ringtune.shared_service import rest_models
+from ringtune.shared_service.advice.answers import rest_key
 from ringtune.shared_service.rest_models.fields import MAX_PAGE, Fingerprint, Name, QueryParams, TargetName
+from ringtune.tuner.priors.relevance import StudyKey
 
 router = APIRouter(tags=["studies"], route_class=JsonRoute)
 StudyId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="Id of the study.")]
@@ -66,16 +68,16 @@ def delete_study(study_id: StudyId, service: ServiceDep) -> None:
     service.studies.delete(study_id)
 
 
-def to_key(key: rest_models.StudyKey) -> ComparisonKey:
+def to_key(key: rest_models.StudyKey) -> StudyKey:
     """Return the domain's key; the layout is sorted, as keys have it."""
-    return ComparisonKey(key.hardware, key.model, tuple(sorted(key.layout)), key.target, key.surface_version)
+    return StudyKey(key.hardware, key.model, tuple(sorted(key.layout)), key.target, key.surface_version)
 
 
 def to_study(study: StudyRecord, state: AppState) -> rest_models.Study:
     """Return the reply's study, with its page where the application has pages."""
     return rest_models.Study(
         id=study.study_id,
-        key=study.key.to_model(),
+        key=rest_key(study.key),
         model_name=study.model_name,
         hardware_name=study.hardware_name,
         search_space=dict(study.space),

@@ -11,10 +11,11 @@ from ringtune.service.domain import Service
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.jobs import FIRST_RESULT_S, MIN_SILENCE_S, JobReport, StudyJob
 from ringtune.service.domain.overview import Overview, Wanted
-from ringtune.service.domain.values import ComparisonKey, PairedTestResult, RecommendationQuery
+from ringtune.service.domain.values import PairedTestResult, RecommendationQuery
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database, studies
 from ringtune.tuner import Phase
+from ringtune.tuner.priors.relevance import StudyKey
 from tests.integration.service_store.archives import sealed
 from tests.integration.service_store.silent_jobs import MACHINE, RUNNING, announce, report_at
 from tests.unit.service.domain.reported import BETTER, KEY, new_id, result, study_of, tell
@@ -114,7 +115,7 @@ def test_names_are_those_that_most_tokens_gave(service: Service, database: Datab
     key, space = KEY, study_of(service, replace(KEY, model="f" * 64), None).space
     overview = Overview(database)
 
-    def said(token: str, name: str | None, hardware: str | None, key: ComparisonKey = key) -> str:
+    def said(token: str, name: str | None, hardware: str | None, key: StudyKey = key) -> str:
         made = service.studies.find_or_create(
             key, space_json=space, model_name=name, hardware_name=hardware, token_id=token
         )
@@ -145,7 +146,7 @@ def test_a_name_finds_the_model_that_most_tokens_call_so(service: Service, datab
     space = study_of(service).space
     tokens = ("1" * 16, "2" * 16, "3" * 16)
 
-    def measured(key: ComparisonKey, *names: str) -> None:
+    def measured(key: StudyKey, *names: str) -> None:
         for token in names:
             study = service.studies.find_or_create(key, space_json=space, model_name="net", token_id=token)
             told = replace(result(f"{token} {key.model[-4:]}", phase=Phase.BASELINE), token_id=token)

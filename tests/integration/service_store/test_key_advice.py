@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobReport
+from ringtune.shared_service.advice.answers import rest_key
 from ringtune.shared_service.rest_models import Recommendation
 from ringtune.tuner import Config
 from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, look, measure, study_of
@@ -77,7 +78,7 @@ def test_any_machine_is_one_that_matches_and_is_named(service: Service) -> None:
     assert ["default", "prior", "default", "confirmed"] == [found.standing for found in (kept, prior, newer, confirmed)]
     assert str(kept.reason).endswith("measured on Rack 7")
     assert "measured on machine dddddddddd; 1 other machine measured it, too" in str(prior.reason)
-    assert (study.key.to_model(), other.key.to_model()) == (newer.key, confirmed.key)
+    assert (rest_key(study.key), rest_key(other.key)) == (newer.key, confirmed.key)
 
 
 def test_a_neighbour_gives_what_a_test_adopted_there_and_nothing_else(service: Service) -> None:

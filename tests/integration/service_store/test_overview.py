@@ -12,13 +12,14 @@ from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.overview import Overview, ShownStudy, Wanted
 from ringtune.service.domain.summary_updates import rebuild
-from ringtune.service.domain.values import ComparisonKey, RecommendationQuery, ReportedResult
+from ringtune.service.domain.values import RecommendationQuery, ReportedResult
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database
 from ringtune.service.store import overview as table
 from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import reports, studies
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, default_config
+from ringtune.tuner.priors.relevance import StudyKey
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 from tests.unit.service.domain.reported import new_id, paired, tell
 
@@ -35,7 +36,7 @@ def overview(database: Database) -> Overview:
 
 def study(service: Service, model: str, hardware: str, name: str | None = None, target: str = "ringtune") -> str:
     """Create a study of a model and hardware named by hex digits."""
-    key = ComparisonKey(hardware * 64, model * 64, (2,), target)
+    key = StudyKey(hardware * 64, model * 64, (2,), target)
     cluster = None if name is None else f"cluster {hardware}"
     return service.studies.find_or_create(key, space_json=SPACE, model_name=name, hardware_name=cluster).study_id
 

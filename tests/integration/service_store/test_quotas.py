@@ -8,11 +8,12 @@ import pytest
 from ringtune.service.domain import Service, ServiceLimits
 from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.suggestions import HeldLease
-from ringtune.service.domain.values import ComparisonKey, ReportedResult
+from ringtune.service.domain.values import ReportedResult
 from ringtune.service.errors import QuotaExceeded
 from ringtune.service.store import Database
 from ringtune.service.store.tables import token_usage
 from ringtune.tuner import ENGINE_PARAMETERS, Phase, SearchSpace
+from ringtune.tuner.priors.relevance import StudyKey
 from tests.integration.service_store.run_logs import log_of
 from tests.unit.service.domain.reported import new_id, result, study_of, tell
 
@@ -29,7 +30,7 @@ def narrow(database: Database) -> Service:
 
 def created(service: Service, number: int, token_id: str | None) -> str:
     """Create a study of another model with a token and return its id."""
-    key = ComparisonKey("a" * 64, f"{number:064x}", (2,), "ringtune", 1)
+    key = StudyKey("a" * 64, f"{number:064x}", (2,), "ringtune", 1)
     return service.studies.find_or_create(
         key, space_json=SearchSpace(ENGINE_PARAMETERS, {}).to_json(), token_id=token_id
     ).study_id

@@ -13,6 +13,7 @@ from ringtune.service.domain.values import PairedTestResult, RecommendationQuery
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace
 from ringtune.service.store import Database
 from ringtune.service.store import database as store
+from ringtune.shared_service.advice.answers import rest_key
 from ringtune.shared_service.rest_models import Recommendation
 from ringtune.tuner import Config, Phase, search_space
 from tests.unit.service.domain.reported import (
@@ -62,7 +63,7 @@ def test_one_job_gives_a_prior_and_a_second_confirms_it(service: Service) -> Non
     assert ("exact", BETTER, False) == answer(confirmed)
     assert ("confirmed", 0.9, 2) == (confirmed.standing, confirmed.evidence.ci_level, confirmed.evidence.trusted_jobs)
     evidence = confirmed.evidence
-    assert (6, 2, "ringtune", KEY.to_model(), 0.0) == (
+    assert (6, 2, "ringtune", rest_key(KEY), 0.0) == (
         evidence.trials,
         evidence.jobs,
         confirmed.target,
@@ -222,7 +223,7 @@ def test_the_same_model_at_another_layout_is_a_prior_from_there(service: Service
     found = service.recommendations.find(QUERY)
 
     assert ("nearest", BETTER, True) == answer(found)
-    assert (near.to_model(), 1.0) == (found.key, found.distance)
+    assert (rest_key(near), 1.0) == (found.key, found.distance)
 
 
 def test_one_job_at_a_nearer_layout_does_not_displace_what_was_confirmed(service: Service) -> None:

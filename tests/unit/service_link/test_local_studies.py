@@ -135,16 +135,21 @@ def test_the_nearest_layout_answers_where_there_is_no_other() -> None:
     assert ("nearest", 20.0, True) == (offer.source, offer.config["cycle_ms"], offer.is_prior)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        replace(QUESTION, model="other"),
-        replace(QUESTION, hardware="other"),
-        replace(QUESTION, target="nccl"),
-    ],
-)
+def test_another_machine_is_four_doublings_away() -> None:
+    """As the service says it: a study of other hardware is a prior, behind one of this hardware in another layout."""
+    runs = [finished("other machine", 0.3), finished("this machine", 0.2, hardware="ef" * 32, layout=[2, 2])]
+    question = replace(QUESTION, hardware="ef" * 32)
+
+    both, alone = (recommend_from(found, question, NOW_UNIX_S) for found in (runs, runs[:1]))
+
+    assert ("nearest", 1.0, 20.0) == (both.source, both.distance, both.config["cycle_ms"])
+    assert ("nearest", 4.0, True) == (alone.source, alone.distance, alone.is_prior)
+    assert "measured on other hardware" in str(alone.reason)
+
+
+@pytest.mark.parametrize("question", [replace(QUESTION, model="other"), replace(QUESTION, target="nccl")])
 def test_what_was_asked_for_must_fit(question: StudyQuery) -> None:
-    """Model, hardware and target."""
+    """Model and target."""
     assert "default" == recommend_from([finished("a", 0.2)], question, NOW_UNIX_S).source
 
 

@@ -2,10 +2,10 @@
 """A listed study with a confirmed best config."""
 
 from ringtune.service.domain.overview import BestConfig, ListedStudy
-from ringtune.service.domain.values import ComparisonKey
 from ringtune.shared_service.advice.rule import KeyAdvice, KeyVerdicts
 from ringtune.shared_service.rest_models import Evidence
 from ringtune.tuner import default_config
+from ringtune.tuner.priors.relevance import StudyKey
 
 EVIDENCE = Evidence(trials=9, jobs=2, speedup=0.125, ci_low=0.05, ci_high=0.2, age_s=3.0)
 BEST = BestConfig(
@@ -24,7 +24,7 @@ KEPT = KeyAdvice(
 )
 STUDY = ListedStudy(
     study_id="0" * 32,
-    key=ComparisonKey("a" * 64, "b" * 64, (2, 4)),
+    key=StudyKey("a" * 64, "b" * 64, (2, 4)),
     model_name="resnet50",
     hardware_name=None,
     machines=None,

@@ -1,34 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances between studies, and what a config should gain at another layout."""
-
-import math
-from dataclasses import replace
+"""Gains that a config should have at another layout."""
 
 import pytest
 
-from ringtune.shared_service.advice.neighbours import TensorSet, adapted, corrected_gains, distance
-from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY
-
-OTHER_MODEL, OTHER_HARDWARE = "c" * 64, "d" * 64
-SMALL = TensorSet(40_000_000, 10)
-
-
-@pytest.mark.parametrize(
-    ("found", "tensors", "expected"),
-    [
-        (KEY, None, 0.0),
-        (replace(KEY, layout=(4,)), None, 1.0),
-        (replace(KEY, layout=(2, 2)), None, 1.0 + 1.0 + 1.0),
-        (replace(KEY, hardware=OTHER_HARDWARE), None, 4.0),
-        (replace(KEY, model=OTHER_MODEL), TensorSet(80_000_000, 40), 2.0 + 1.0 + 1.0),
-        (replace(KEY, model=OTHER_MODEL), None, math.inf),
-        (replace(KEY, model=OTHER_MODEL, hardware=OTHER_HARDWARE), SMALL, math.inf),
-        (replace(KEY, layout=(1024,)), None, math.inf),
-    ],
-)
-def test_the_distance_is_the_sum_of_what_differs(found: object, tensors: TensorSet | None, expected: float) -> None:
-    """The distance follows the table in the module."""
-    assert expected == distance(KEY, found, SMALL, tensors)  # type: ignore[arg-type]
+from ringtune.shared_service.advice.neighbours import adapted, corrected_gains
+from tests.unit.service.domain.reported import BETTER, DEFAULT
 
 
 def test_a_layout_without_hierarchy_has_no_hierarchical_switch() -> None:

@@ -10,7 +10,6 @@ from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobReport
 from ringtune.service.domain.machines import MachineKind
 from ringtune.service.domain.values import (
-    ComparisonKey,
     PairedTestResult,
     RecommendationQuery,
     ReportedResult,
@@ -18,11 +17,12 @@ from ringtune.service.domain.values import (
 )
 from ringtune.shared_service.rest_models import StoredResult
 from ringtune.tuner import Config, Phase, StepTimes, default_config, search_space
+from ringtune.tuner.priors.relevance import StudyKey
 
 HARDWARE, MODEL = "a" * 64, "b" * 64
 GRADIENT_BYTES = (4_000_000,) * 10
 STEP_BYTES = sum(GRADIENT_BYTES)
-KEY = ComparisonKey(HARDWARE, MODEL, (2,))
+KEY = StudyKey(HARDWARE, MODEL, (2,))
 QUERY = RecommendationQuery(hardware=HARDWARE, world_size=2, local_size=2, model=MODEL)
 DEFAULT = default_config()
 BETTER = DEFAULT.replace({"fusion_bytes": 8 << 20})
@@ -31,7 +31,7 @@ FACTS = JobReport("keeping_default", "keeping default: no gain", "räsnet", ("a"
 OTHER = DEFAULT.replace({"fusion_bytes": 4 << 20})
 
 
-def study_of(service: Service, key: ComparisonKey = KEY, name: str | None = "resnet50") -> StudyRecord:
+def study_of(service: Service, key: StudyKey = KEY, name: str | None = "resnet50") -> StudyRecord:
     """Return the study of a key, with the engine's search space."""
     space = search_space({}, DEFAULT).to_json()
     return service.studies.find_or_create(key, space_json=space, model_name=name, gradient_bytes=GRADIENT_BYTES)

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.shared_service.rest_models import Evidence, Recommendation, StudyKey
+from ringtune.shared_service import rest_models
+from ringtune.shared_service.rest_models import Evidence, Recommendation
 from ringtune.system.counts import counted
 from ringtune.tuner import Config
+from ringtune.tuner.priors.relevance import StudyKey
 
-from .neighbours import StudyPlace, not_measured
+from .neighbours import not_measured
 from .rule import Judged, KeyAdvice, evidence_of
 
 
@@ -30,6 +32,11 @@ class OwnKey:
     machine: str
     results: int
     age_s: float
+
+
+def rest_key(key: StudyKey) -> rest_models.StudyKey:
+    """Return a key as the REST interface has it."""
+    return rest_models.StudyKey(**{**vars(key), "layout": list(key.layout)})
 
 
 def is_default(offer: Recommendation) -> bool:
@@ -57,7 +64,7 @@ def own_answer(own: OwnKey, default: Mapping[str, Any], *, others: int | None = 
     if advice.best is None:
         jobs = advice.verdicts.kept + advice.verdicts.adopted
         evidence = Evidence(trials=own.results, jobs=jobs, age_s=max(own.age_s, 0.0))
-        here = {"source": "exact", "key": own.key, "distance": 0.0, "evidence": evidence}
+        here = {"source": "exact", "key": rest_key(own.key), "distance": 0.0, "evidence": evidence}
         return Recommendation.of_default(default, own.key.target, reason).model_copy(update=here)
     is_confirmed = advice.standing == "confirmed"
     return Recommendation(
@@ -67,14 +74,14 @@ def own_answer(own: OwnKey, default: Mapping[str, Any], *, others: int | None = 
         is_prior=not is_confirmed,
         standing="confirmed" if is_confirmed else "prior",
         evidence=evidence_of(advice.best, own.age_s, has_gain=is_confirmed),
-        key=own.key,
+        key=rest_key(own.key),
         distance=0.0,
         reason=reason,
     )
 
 
 def nearest_answer(
-    config: Config, best: Judged, age_s: float, *, asked: StudyPlace, key: StudyKey, distance: float
+    config: Config, best: Judged, age_s: float, *, asked: StudyKey, key: StudyKey, distance: float
 ) -> Recommendation:
     """Return what a neighbour's paired tests adopted: a prior, of which no gain is promised here.
 
@@ -93,7 +100,7 @@ def nearest_answer(
         is_prior=True,
         standing="prior",
         evidence=evidence_of(best, age_s, has_gain=False),
-        key=key,
+        key=rest_key(key),
         distance=distance,
         reason=f"prior: {not_measured(asked, key)}; no gain is promised here: test it first",
     )

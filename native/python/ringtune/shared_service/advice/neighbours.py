@@ -1,15 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neighbours: the distance of another study, and the expected gains of its configs here.
-
-| term of the distance | when |
-|---|---|
-| abs(log2(ranks / ranks')) + abs(log2(hosts / hosts')) | always |
-| 1 | one of the two has one host, the other several: other links carry the data |
-| 4 | the hardware differs |
-| 2 + abs(log2(bytes / bytes')) + abs(log2(tensors / tensors')) / 2 | the model differs |
-
-The model or the hardware must be the same. A model whose bytes and tensors nobody told is not comparable with another.
-Beyond MAX_DISTANCE a study says nothing.
+"""Neighbours: what no job measured here, and the expected gains of another study's configs here.
 
 At another layout the measured gain of a config is corrected by what the cost model says that the layouts differ:
 gain = measured there + (expected here - expected there), each as ln(baseline's step / config's step), with the baseline
@@ -17,78 +7,23 @@ that the gain was measured over. A rank computes as much here as there; where th
 communication alone than the default's whole step took, machine and links are as much quicker in both.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from ringtune.system.counts import counted
 from ringtune.tuner import Config, SearchSpace, Value
 from ringtune.tuner.priors.cost_model import EngineCosts, JobShape, expected_step_s, explained
+from ringtune.tuner.priors.relevance import StudyKey
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 ENGINE_TARGET = "ringtune"
-MAX_DISTANCE = 8.0
-ONE_HOST_OR_SEVERAL = 1.0
-OTHER_HARDWARE = 4.0
-OTHER_MODEL = 2.0
 MS_TO_S = 1e-3
 UNMEASURED_STEP_MS = 100.0
 """A step of the default where nobody measured it."""
 
 
-class StudyPlace(Protocol):
-    """The parts of a key that tell studies of one target apart; `layout` is the ranks per host, sorted."""
-
-    @property
-    def hardware(self) -> str:
-        """Fingerprint of the hosts."""
-
-    @property
-    def model(self) -> str:
-        """Fingerprint of the tensor set."""
-
-    @property
-    def layout(self) -> Sequence[int]:
-        """Ranks per host, sorted."""
-
-
-@dataclass(frozen=True)
-class TensorSet:
-    """The tensors of steps, as far as they are known: bytes in all, and the number of tensors."""
-
-    step_bytes: int
-    tensors: int
-
-
-def distance(
-    asked: StudyPlace, found: StudyPlace, asked_tensors: TensorSet | None, found_tensors: TensorSet | None
-) -> float:
-    """Return the distance, infinite where nothing can be said.
-
-    Args:
-        asked: The key that is asked for.
-        found: The other study's.
-        asked_tensors: Tensors of the requested model, if known.
-        found_tensors: Tensors of the other study's model, if known.
-    """
-    is_same_model, is_same_hardware = asked.model == found.model, asked.hardware == found.hardware
-    if not (is_same_model or is_same_hardware):
-        return math.inf
-    total = _octaves(sum(asked.layout), sum(found.layout)) + _octaves(len(asked.layout), len(found.layout))
-    total += ONE_HOST_OR_SEVERAL * ((len(asked.layout) > 1) != (len(found.layout) > 1))
-    total += 0.0 if is_same_hardware else OTHER_HARDWARE
-    if not is_same_model:
-        if asked_tensors is None or found_tensors is None:
-            return math.inf
-        total += OTHER_MODEL + _octaves(asked_tensors.step_bytes, found_tensors.step_bytes)
-        total += 0.5 * _octaves(asked_tensors.tensors, found_tensors.tensors)
-    return total if total <= MAX_DISTANCE else math.inf
-
-
-def not_measured(asked: StudyPlace, found: StudyPlace) -> str:
+def not_measured(asked: StudyKey, found: StudyKey) -> str:
     """Return in words what no job has measured, and what is nearest to it."""
     parts = []
     if tuple(asked.layout) != tuple(found.layout):
@@ -102,7 +37,7 @@ def not_measured(asked: StudyPlace, found: StudyPlace) -> str:
     return ", ".join(parts)
 
 
-def _ranks(key: StudyPlace, *, with_hosts: bool) -> str:
+def _ranks(key: StudyKey, *, with_hosts: bool) -> str:
     ranks = counted(sum(key.layout), "rank")
     return f"{ranks} on {counted(len(key.layout), 'host')}" if with_hosts else ranks
 
@@ -150,7 +85,3 @@ def corrected_gains(
 def is_of_engine(space: SearchSpace) -> bool:
     """Tell whether the cost model knows the knobs of a space."""
     return {parameter.name for parameter in space.parameters} == set(default_config())
-
-
-def _octaves(first: float, second: float) -> float:
-    return abs(math.log2(first / second))

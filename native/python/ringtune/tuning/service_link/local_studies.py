@@ -5,19 +5,19 @@ The rule is `advice.rule`'s, the same as the service's. Each job of this machine
 jobs at a service do that is open on loopback.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from ringtune.shared_service.advice.answers import OwnKey, nearest_answer, own_answer
-from ringtune.shared_service.advice.neighbours import ENGINE_TARGET, adapted, distance
+from ringtune.shared_service.advice.neighbours import ENGINE_TARGET, adapted
 from ringtune.shared_service.advice.rule import NOT_FASTER
-from ringtune.shared_service.rest_models import Candidate, Recommendation, StudyKey
+from ringtune.shared_service.rest_models import Candidate, Recommendation
 from ringtune.shared_service.rest_models.fields import MAX_NAME
 from ringtune.tuner import Config, default_config
 from ringtune.tuner.logs.reader import RunLog
+from ringtune.tuner.priors.relevance import MAX_DISTANCE, StudyKey, distance
 
 from .local_verdicts import FinishedRun, OwnRuns, finished_run, own_runs
 from .results import first_runs
@@ -67,18 +67,22 @@ def recommend_from(runs: Sequence[RunLog], query: StudyQuery, now_unix_s: float)
 
 
 def _key_of(item: FinishedRun) -> tuple[str, tuple[int, ...], int]:
-    return item.key.hardware, tuple(item.key.layout), item.key.surface_version
+    return item.key.hardware, item.key.layout, item.key.surface_version
 
 
 def _is_asked(item: FinishedRun, query: StudyQuery) -> bool:
-    """Return whether a study has the model, the hardware and the target of the query."""
-    is_model = query.model in {item.key.model, item.run.model_name}
-    return is_model and query.hardware in {None, item.key.hardware} and item.key.target == query.target
+    """Return whether a study has the model and the target of the query."""
+    return query.model in {item.key.model, item.run.model_name} and item.key.target == query.target
+
+
+def _key(query: StudyQuery, found: StudyKey) -> StudyKey:
+    """Return the key that is asked for, as far as the query has it, and a found study's elsewhere."""
+    return replace(found, layout=query.layout, hardware=query.hardware or found.hardware)
 
 
 def _exact(known: Sequence[OwnRuns], query: StudyQuery, now_unix_s: float) -> Recommendation | None:
     """Return what the verdicts of the asked key say, None without any; of several machines the answer's is named."""
-    here = [item for item in known if tuple(item.key.layout) == query.layout and item.advice.standing is not None]
+    here = [item for item in known if item.key == _key(query, item.key) and item.advice.standing is not None]
     if not here:
         return None
     own = max(here, key=lambda item: item.advice.precedence)
@@ -89,24 +93,17 @@ def _exact(known: Sequence[OwnRuns], query: StudyQuery, now_unix_s: float) -> Re
 
 def _nearest(known: Sequence[OwnRuns], query: StudyQuery, now_unix_s: float) -> Recommendation | None:
     """Return what the nearest layout with an upheld adoption says, None without one."""
-    places_of = [(_place(query, item.key), item) for item in known if item.advice.best is not None]
-    near = [
-        (item.advice.standing != "confirmed", distance(at, item.key, None, None), at, item) for at, item in places_of
-    ]
+    asked_of = [(_key(query, item.key), item) for item in known if item.advice.best is not None]
+    near = [(item.advice.standing != "confirmed", distance(key, item.key), key, item) for key, item in asked_of]
     for _, far, asked, own in sorted(near, key=lambda row: row[:2]):
         best = own.best
-        if best is None or not math.isfinite(far):
+        if best is None or far > MAX_DISTANCE:
             continue
         config = adapted(Config(best.config_values), query.layout, query.target)
         if query.target != ENGINE_TARGET or config != default_config(query.layout):
             age_s = now_unix_s - best.newest_unix_s
             return nearest_answer(config, best, age_s, asked=asked, key=own.key, distance=far)
     return None
-
-
-def _place(query: StudyQuery, key: StudyKey) -> StudyKey:
-    """Return the key that is asked for, as far as another key's machines and model match."""
-    return key.model_copy(update={"layout": list(query.layout)})
 
 
 def model_names(runs: Sequence[RunLog]) -> tuple[str, ...]:

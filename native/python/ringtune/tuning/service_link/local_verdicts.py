@@ -9,14 +9,15 @@ from typing import Any
 
 from ringtune.client.errors import ServiceReplyError
 from ringtune.client.replies import read_reply
+from ringtune.shared_service import rest_models
 from ringtune.shared_service.advice.contest import Contender, Place, places
 from ringtune.shared_service.advice.neighbours import ENGINE_TARGET
 from ringtune.shared_service.advice.rule import Decision, KeyAdvice, KeyVerdicts, advice_on
 from ringtune.shared_service.advice.votes import Stand, StandName, pooled, tested, votes_of
-from ringtune.shared_service.rest_models import StudyKey
 from ringtune.tuner import Phase, default_config
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import Record, ResultRecord, RunRecord
+from ringtune.tuner.priors.relevance import StudyKey
 
 from .results import Results
 
@@ -117,10 +118,10 @@ def finished_run(log: RunLog) -> FinishedRun | None:
     if log.run is None or log.result is None:
         return None
     try:
-        key = read_reply(StudyKey, log.run.key)
+        read_reply(rest_models.StudyKey, log.run.key)
     except ServiceReplyError:
         return None
-    return FinishedRun(log.run, log.result, key, _counting(log, log.run)) if sum(key.layout) else None
+    return FinishedRun(log.run, log.result, StudyKey.from_json(log.run.key), _counting(log, log.run))
 
 
 def _counting(log: RunLog, run: RunRecord) -> Sequence[Mapping[str, Any]]:

@@ -51,7 +51,7 @@ class StudyKey:
         """Return the key of a log's run or of a job's settings; a layout that cannot be is empty.
 
         Args:
-            key: As in `RunSettings`; another job may have written it.
+            key: The `key` of `RunSettings`; another job may have written it.
         """
         layout, version = key.get("layout"), key.get("surface_version", cls.surface_version)
         is_layout = isinstance(layout, list | tuple) and all(type(ranks) is int and ranks > 0 for ranks in layout)

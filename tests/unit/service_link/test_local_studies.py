@@ -136,7 +136,7 @@ def test_the_nearest_layout_answers_where_there_is_no_other() -> None:
 
 
 def test_another_machine_is_four_doublings_away() -> None:
-    """As the service says it: a study of other hardware is a prior, behind one of this hardware in another layout."""
+    """A study of other hardware is a prior, as the service says it, behind one of this hardware in another layout."""
     runs = [finished("other machine", 0.3), finished("this machine", 0.2, hardware="ef" * 32, layout=[2, 2])]
     question = replace(QUESTION, hardware="ef" * 32)
 

@@ -37,7 +37,7 @@ def test_the_distance_is_the_sum_of_the_differences(
 
 
 def test_another_model_of_unknown_size_recommends_nothing() -> None:
-    """It is farther than the largest distance of a recommendation; as a prior it still has its place."""
+    """The distance is above that of any recommendation; as a prior it still has its place."""
     found = distance(KEY, replace(KEY, model=OTHER_MODEL), SMALL, None)
 
     assert MAX_DISTANCE < found < math.inf

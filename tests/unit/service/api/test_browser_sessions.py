@@ -27,11 +27,13 @@ class SlowForStrangers:
     def __init__(self) -> None:
         """Begin to be slow."""
         self.go_on = threading.Event()
+        self.begun = threading.Semaphore(0)
 
     def find(self, session_id: str) -> PageSession | None:
         """Return the session, or none after a while."""
         if session_id == KNOWN:
             return SESSION
+        self.begun.release()
         self.go_on.wait(LIMIT_S)
         return None
 
@@ -44,8 +46,9 @@ def test_guesses_do_not_keep_out_who_is_signed_in() -> None:
         sessions = BrowserSessions(slow, SimpleNamespace(of_settings=()))  # type: ignore[arg-type]
         assert await sessions.find(KNOWN) is not None
         guesses = [asyncio.ensure_future(sessions.find(new_secret())) for _ in range(LOOKUPS + MAX_WAITING)]
-        await asyncio.sleep(0)  # each of them has come to its look-up
         try:
+            for _ in range(LOOKUPS):  # the others wait by then: all of them go through the same turns of the loop
+                assert await asyncio.to_thread(slow.begun.acquire, timeout=LIMIT_S)
             with pytest.raises(Overloaded):
                 await asyncio.wait_for(sessions.find(new_secret()), LIMIT_S)
             found = await asyncio.wait_for(sessions.find(KNOWN), LIMIT_S)

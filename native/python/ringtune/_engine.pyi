@@ -293,8 +293,11 @@ class Engine:
     def timeline_event(self, name: str, detail: str) -> None:
         """Put an instant event into the trace, if one is written: what the tuner does, beside what the engine does."""
 
-    def mark_step(self) -> None:
-        """Record the end of an optimizer step."""
+    def mark_step(self) -> int:
+        """Record the end of an optimizer step, and return its number."""
+
+    def add_gradients(self, tensor_set: int, bytes: int) -> None:  # noqa: A002
+        """Count gradients of a step where no submission says that it is one: a hash of their set, and their bytes."""
 
     def mark_device_step(self) -> int:
         """Record an optimizer step that a device is still at, and return its number for `time_device_step`."""
@@ -323,10 +326,7 @@ class Engine:
         """Rank 0, others in `follow_timing`: make room for messages of that size; False, where a rank has none."""
 
     def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
-        """Rank 0, after `begin_timing`: return the seconds that allreduces of float32, in place, take together.
-
-        If they cannot be made, `ConfigError` is raised, and no other rank has heard of them.
-        """
+        """Rank 0, after `begin_timing`: return the seconds of float32 allreduces in place; or `ConfigError`, unheard."""
 
     def end_timing(self) -> None:
         """Rank 0: let the other ranks return from `follow_timing`, with or without `begin_timing` before."""

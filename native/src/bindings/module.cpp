@@ -236,7 +236,13 @@ void bind_engine(nb::module_& module) {
       .def_prop_ro("rank", [](EngineHandle& self) { return self.engine().rank(); })
       .def_prop_ro("world_size", [](EngineHandle& self) { return self.engine().world_size(); })
       .def("allocate_registered", &allocate_registered, "size_bytes"_a)
-      .def("mark_step", [](EngineHandle& self) { self.engine().mark_step(); })
+      .def("mark_step", [](EngineHandle& self) { return self.engine().mark_step(); })
+      .def(
+          "add_gradients",
+          [](EngineHandle& self, uint64_t tensor_set, uint64_t bytes) {
+            self.engine().add_gradients(tensor_set, bytes);
+          },
+          "tensor_set"_a, "bytes"_a)
       .def("mark_device_step", [](EngineHandle& self) { return self.engine().mark_step(true); })
       .def(
           "time_device_step",

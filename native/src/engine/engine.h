@@ -120,6 +120,8 @@ class Engine {
   // The training thread, after each optimizer step; returns its number. Where a device is still at the step, the thread
   // tells later when it ended, in the order of the steps.
   uint64_t mark_step(bool is_on_device = false);
+  // The gradients of the step, where no submission says that it is one.
+  void add_gradients(uint64_t tensor_set, uint64_t bytes) { steps_.add_gradient(tensor_set, bytes); }
   void time_device_step(uint64_t step, int64_t end_ns) { steps_.time_device_step(step, end_ns); }
 
   // Rank 0: all ranks switch in the same round. The epoch is in force once `config_epoch()` has reached it.

@@ -216,6 +216,11 @@ class Session:
         return partial(find_place, environ, generation) if client is None else client.next_place
 
     @property
+    def autotune(self) -> Autotune | None:
+        """The tuner of the world; None where there is no world."""
+        return self._autotune
+
+    @property
     def is_tuning_finished(self) -> bool:
         """True if nothing is tried: what was decided is at most watched, or there is no tuner, or no world."""
         world = self._world

@@ -27,11 +27,13 @@ class StepEnds:
         self._clock = clock
         self._begin_ns = time.monotonic_ns()
 
-    def mark(self, world: World) -> None:
-        """Mark the end of a step, and tell the engine of those that the device has passed."""
+    def mark(self, world: World) -> int:
+        """Mark the end of a step, tell the engine of those that the device has passed, and return its number."""
         for step, end_s in self._clock.passed():
             world.engine.time_device_step(step, self._begin_ns + int(end_s * 1e9))
-        self._clock.mark(world.engine.mark_device_step())
+        step = world.engine.mark_device_step()
+        self._clock.mark(step)
+        return step
 
 
 def note_gradient(world: World, name: str, parameter: torch.Tensor) -> None:
@@ -51,13 +53,12 @@ def mark_optimizer_step(world: World, optimizer: object) -> None:
         mark_step_end(world)
 
 
-def mark_step_end(world: World) -> None:
-    """Mark the end of a step for the tuner. The thread that trains calls it once a step."""
+def mark_step_end(world: World) -> int:
+    """Mark the end of a step for the tuner, and return its number. The thread that trains calls it once a step."""
     gpu = world.gradient_set.gpu
     if gpu is None:
-        world.engine.mark_step()
-        return
+        return world.engine.mark_step()
     ends = world.step_ends.get(gpu)
     if ends is None:
         ends = world.step_ends[gpu] = StepEnds(cuda_clock(torch.device("cuda", gpu)))
-    ends.mark(world)
+    return ends.mark(world)

@@ -18,6 +18,7 @@ from .moving import Moving
 from .pairs import Pairs
 from .reducing import Reducing
 from .registration import NAME
+from .steps import OptimizerSteps
 from .work_kinds import MessageWork, Together, Unnumbered
 from .works import FutureKeeper, Pending
 
@@ -48,6 +49,7 @@ class RingtuneGroup(ProcessGroup):
         self._pairs = Pairs(member, world)
         self._monitored = MonitoredBarrier(member)
         self._others = OtherBackends(member)
+        self._steps = OptimizerSteps(self, world) if self._membership.is_shared else None
         has_own_limit = world.settings.timeout_s != member.timeout_s  # the world was there before the group
         self._limit_s: float | None = member.timeout_s if has_own_limit else None
         self._group_name = ""
@@ -117,6 +119,8 @@ class RingtuneGroup(ProcessGroup):
         self._others.shutdown()
         self._pairs.close()
         self._membership.leave()
+        if self._steps is not None:
+            self._steps.close()
 
     @by_device
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:

@@ -7,6 +7,7 @@ raises into training, and nothing runs on its threads.
 
 import hashlib
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,12 +26,13 @@ from ringtune.tuning.job.hosts_turn import HostsTurn, LockAnswers
 from ringtune.tuning.job.memory import Memory
 from ringtune.tuning.job.observers import TimelineObserver
 from ringtune.tuning.job.own_line import write_own_line
-from ringtune.tuning.job.thread import Surroundings, TuningThread
+from ringtune.tuning.job.thread import Surroundings, TuningJob, TuningThread
 from ringtune.tuning.job.tuning_end import TuningEnd
 from ringtune.tuning.service_link import NoService, ServiceLink, service_link
 from ringtune.world.world import World
 
 from .job import EngineJob
+from .world_job import WorldJob
 
 
 class Autotune:
@@ -52,6 +54,8 @@ class Autotune:
         self._cache_folder = cache_folder
         self._log: TuningLog | None = None
         self._thread: TuningThread | None = None
+        self._job: WorldJob | None = None
+        self._memory: Memory | None = None
         self._closing = TuningEnd()
         self._link: ServiceLink = NoService()
         self._answers: LockAnswers | None = None
@@ -88,7 +92,7 @@ class Autotune:
             self._answers.start()
         if self._log is None or world.rank != 0:
             return
-        memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
+        memory = self._memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
         around = Surroundings(
             sinks=(self.facts, self._link.report_log(), self._log),
             observers=(
@@ -103,8 +107,23 @@ class Autotune:
             turn=_turn(world, lock, self._closing),
             holder=lock.holder,
         )
-        self._thread = TuningThread(EngineJob(world, memory, self._link, self._closing), around)
+        self._job = WorldJob(world, EngineJob(world, memory, self._closing), self._link)
+        self._thread = TuningThread(self._job, around)
         self._thread.start()
+
+    @property
+    def closing(self) -> TuningEnd:
+        """Set when the job's tuning ends."""
+        return self._closing
+
+    def hand_over(self, make: Callable[[Memory], TuningJob]) -> None:
+        """Let a model be tuned together with the engine, on rank 0 and before the first step is marked.
+
+        Args:
+            make: Returns the model's job, out of the finished runs of this machine.
+        """
+        if self._job is not None and self._memory is not None:
+            self._job.hand_over(make(self._memory))
 
     def stop(self) -> None:
         """End tuning and close the log; a thread that does not end in time is left behind. Never raises."""

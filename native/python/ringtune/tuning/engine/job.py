@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's job as a `TuningJob`: waits for steps, and asks what to search for in the world as it is."""
+"""The engine's knobs as a `TuningJob`: asks what to search for in the world as it is, once steps are marked."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from ringtune import _engine
 from ringtune.errors import RingtuneError
-from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint, study_key
+from ringtune.identity.fingerprints import TARGET_NAME, hardware_facts, hardware_fingerprint, study_key
+from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
 from ringtune.tuning.job.memory import Memory
 from ringtune.tuning.job.question import JobIdentity, question_of, run_settings
 from ringtune.tuning.job.tuning_end import TuningEnd
 from ringtune.tuning.job.waiting import Standby
-from ringtune.tuning.service_link import ServiceJob, ServiceLink
 from ringtune.version import __version__
 from ringtune.world.world import World
 
-from .cost_prior import gradient_bytes, job_prior
+from .cost_prior import job_prior
 from .ddp_buckets import DdpBuckets
 from .target import EngineTarget
 
@@ -72,24 +71,20 @@ def _rounds(counters: Mapping[str, int]) -> int:
 class EngineJob:
     """See `ringtune.tuning.job.thread.TuningJob`."""
 
-    def __init__(self, world: World, memory: Memory, link: ServiceLink, closing: TuningEnd) -> None:
+    def __init__(self, world: World, memory: Memory, closing: TuningEnd) -> None:
         """Stand before a world.
 
         Args:
             world: Rank 0's.
             memory: Finished runs of this machine.
-            link: The job's link to the service.
             closing: Set when the job ends.
         """
         self._world = world
         self._memory = memory
-        self._link = link
         self._closing = closing
 
     def begin(self, warn: Callable[[str], None]) -> bool:
-        """Wait for a marked step, then look for knobs that can act."""
-        if not self._wait_for_steps():
-            return False
+        """Look for knobs that can act, once a step was marked."""
         buckets = DdpBuckets(self._world.gradient_set.bucket_bytes)
         try:
             space = self._space(buckets)
@@ -102,19 +97,13 @@ class EngineJob:
 
     def question(self, earlier: Sequence[Trial]) -> Question:
         """Return what to search for in the job as it is now; see `TuningJob`."""
-        self._tell_ranks(is_finished=False)
         world = self._world
         buckets = DdpBuckets(world.gradient_set.bucket_bytes)
         space = self._space(buckets)
         settings = run_settings(world.settings, self._identity(), space, is_first=not earlier)
         if buckets.sizes:
             settings = replace(settings, nothing_to_tune=buckets.nothing_to_tune)
-        target = self._target(space)
-        question = question_of(target, settings, self._memory, earlier, self._cost_model(buckets))
-        if earlier:
-            return question
-        job = ServiceJob(settings, space, gradient_bytes(world.gradient_set.counts()))
-        return replace(question, designer=self._link.with_start(question.designer, job))
+        return question_of(self._target(space), settings, self._memory, earlier, self._cost_model(buckets))
 
     def standby(self) -> Standby:
         """Return what the job trains under while another one tunes."""
@@ -126,15 +115,12 @@ class EngineJob:
         self._closing.wait(seconds)
 
     def decided(self, result: Result) -> None:
-        """Let all ranks know that a decision is in force."""
-        del result
-        self._tell_ranks(is_finished=True)
+        """Do nothing: the engine is under the config that was decided on."""
 
     def ended(self) -> None:
-        """Let all ranks know that nothing more is tried."""
-        self._tell_ranks(is_finished=True)
+        """Do nothing: the engine keeps its config."""
 
-    def _wait_for_steps(self) -> bool:
+    def wait_for_steps(self) -> bool:
         """Return whether a step was marked; false at the end of the job. Without a marker warn once, and wait on."""
         watch = MarkerWatch()
         # DDP makes its buckets anew after the first step.
@@ -151,10 +137,6 @@ class EngineJob:
                 self._world.console.warning(text)
         return False
 
-    def _tell_ranks(self, *, is_finished: bool) -> None:
-        with suppress(RingtuneError):  # a world that is over needs no word
-            self._world.engine.tell_tuning(is_finished)
-
     def _target(self, space: SearchSpace) -> EngineTarget:
         return EngineTarget(self._world.engine, space, self._world.settings.baseline, self._closing)
 
@@ -170,22 +152,29 @@ class EngineJob:
         return [] if prior is None or buckets.sizes else [prior]
 
     def _space(self, buckets: DdpBuckets) -> SearchSpace:
-        """Return the legal configs of this world, for the steps seen so far."""
-        world = self._world
-        counters = world.engine.counters()
-        names = tunable_names(
-            world.layout.ranks_per_host,
-            has_allgathers=counters.get("allgathers", 0) > 0,
-            is_on_nccl=counters.get("nccl_responses", 0) > 0,
-        )
-        tuned = buckets.tunable(names)
-        algorithms = _engine.allreduce_algorithms()
-        return search_space(world.settings.fixed, world.settings.baseline, tuned=tuned, algorithms=algorithms)
+        return engine_space(self._world, buckets)
 
     def _identity(self) -> JobIdentity:
-        world = self._world
-        ranks_per_host = world.layout.ranks_per_host
-        facts = hardware_facts(world.machines, world.carrier, is_on_gpus=world.gradient_set.gpu is not None)
-        fingerprint = hardware_fingerprint(facts, world.settings.hardware)
-        key = study_key(world.gradient_set.counts(), ranks_per_host, fingerprint)
-        return JobIdentity(key, ranks_per_host, facts, {"ringtune": __version__})
+        return identity_in(self._world, self._world.gradient_set.counts(), TARGET_NAME)
+
+
+def engine_space(world: World, buckets: DdpBuckets) -> SearchSpace:
+    """Return the legal configs of a world's engine, for the steps seen so far."""
+    counters = world.engine.counters()
+    names = tunable_names(
+        world.layout.ranks_per_host,
+        has_allgathers=counters.get("allgathers", 0) > 0,
+        is_on_nccl=counters.get("nccl_responses", 0) > 0,
+    )
+    tuned = buckets.tunable(names)
+    algorithms = _engine.allreduce_algorithms()
+    return search_space(world.settings.fixed, world.settings.baseline, tuned=tuned, algorithms=algorithms)
+
+
+def identity_in(world: World, counts: Mapping[Signature, int], target_name: str) -> JobIdentity:
+    """Return the identity of a job in a world, with these gradients in a step and this target."""
+    ranks_per_host = world.layout.ranks_per_host
+    facts = hardware_facts(world.machines, world.carrier, is_on_gpus=world.gradient_set.gpu is not None)
+    fingerprint = hardware_fingerprint(facts, world.settings.hardware)
+    key = study_key(counts, ranks_per_host, fingerprint, target_name)
+    return JobIdentity(key, ranks_per_host, facts, {"ringtune": __version__})

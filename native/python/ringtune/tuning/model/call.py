@@ -208,7 +208,7 @@ class AutotuneCall:
             return self._start_alone(log, objection, nothing or "")
         try:
             control = ControlGroup(group, self.settings.timeout_s)
-            company = self._meet(control, objection)
+            company = self.meet(control, objection)
         except ControlLost as error:
             return self._stay_off(f"the ranks did not meet on a Gloo group: {error}", log)
         objection = company.objection(self.model.texts.compared)
@@ -221,8 +221,8 @@ class AutotuneCall:
             return "nothing to tune, for one rank alone reduces no gradients"
         return self.model.nothing_to_tune()
 
-    def _meet(self, control: ControlGroup, objection: str | None) -> Company:
-        """Exchange introductions with the other ranks."""
+    def meet(self, control: ControlGroup, objection: str | None) -> Company:
+        """Exchange introductions with the other ranks; raises `ControlLost` if one does not come."""
         texts = control.gather(Introduction.of(self.model, objection).to_text())
         return Company([Introduction.from_text(text) for text in texts])
 
@@ -293,7 +293,7 @@ class AutotuneCall:
         """Return the tuning thread; `nothing` is the verdict where there is nothing to tune, empty elsewhere."""
         settings, warn, exchange = self.settings, self.console.warning, rank0.exchange
         memory = Memory.of(settings.autotune_cache, user_cache_folder(environment()), self.console)
-        job = LiveJob(self._plan(company, watch, nothing), memory, exchange)
+        job = LiveJob(self.plan(company, watch, nothing), memory, exchange)
         observers = (TuningDisplay(settings.autotune_log),)
         lock = host_lock(settings.autotune_lock, warn)
         turn: Turn = lock
@@ -302,7 +302,8 @@ class AutotuneCall:
         around = Surroundings((rank0.log,), observers, memory, warn, exchange.closing, turn, lock.holder)
         return TuningThread(job, around)
 
-    def _plan(self, company: Company, watch: MemoryWatch | None, nothing: str) -> LivePlan:
+    def plan(self, company: Company, watch: MemoryWatch | None, nothing: str = "") -> LivePlan:
+        """Return the model's settings as the tuner needs to know them."""
         model, settings = self.model, self.settings
         limits = None if watch is None else MemoryPlan(watch.limit_bytes, model.extra_bytes)
         return LivePlan(

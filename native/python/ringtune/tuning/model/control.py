@@ -41,6 +41,10 @@ class ControlGroup:
             self._group: Any = dist.ProcessGroupGloo(store, self.rank, self.size, limit)  # typed without its methods
         self._round: tuple[torch.Tensor, dist.Work] | None = None
 
+    def set_timeout(self, timeout_s: float) -> None:
+        """Wait for one rank for another time from now on, seconds."""
+        self._group._set_default_timeout(timedelta(seconds=timeout_s))  # noqa: SLF001
+
     def gather(self, text: str) -> list[str]:
         """Return every rank's text, by rank. Blocks.
 

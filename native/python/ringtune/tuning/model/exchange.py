@@ -70,13 +70,18 @@ class MemoryNews:
 class Exchange:
     """Carries wishes to the training thread and ends of steps back; used from any thread."""
 
-    def __init__(self, words: Words) -> None:
-        """Begin with the settings in force, as epoch 0."""
+    def __init__(self, words: Words, closing: TuningEnd | None = None) -> None:
+        """Begin with the settings in force, as epoch 0.
+
+        Args:
+            words: The settings.
+            closing: End of the job's tuning, where others wait for it, too.
+        """
         self._lock = threading.Lock()  # guards _wish
         self._wish = Wish(0, words)
         self._ends: queue.Queue[StepEnd] = queue.Queue(MOST_UNREAD_STEPS)
         self._memory = MemoryNews(words)
-        self.closing = TuningEnd()
+        self.closing = closing or TuningEnd()
         """Set when there is nothing more to tune: the job is over, or the ranks have ended tuning for a reason."""
 
     @property

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`AUTOTUNE=1` for programs that speak torch.distributed: nothing in them is about tuning."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.forked_ranks import Forked
+from tests.integration.jobs import Ranks, run_job
+from tests.integration.quick_tuning import QUICK
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "tunes.py"
+LIMIT_S = 300
+ENGINE = {"fusion_bytes", "cycle_ms"}
+
+
+def tuned(folder: Path, kind: str, marks: int = 0) -> list[dict[str, Any]]:
+    """Return the log of a job that came to a verdict.
+
+    Args:
+        folder: Folder of the log.
+        kind: Model of the program.
+        marks: Number of steps that were marked beside one for each step.
+    """
+    log = folder / "tune.jsonl"
+    ranks = Ranks(2, Forked(PROGRAM, (kind, str(folder / "meeting"))))
+
+    finished = run_job(ranks, {**QUICK, "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log)}, deadline_s=LIMIT_S)
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count(f"agreed, {marks} more marks"), finished.text
+    return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def tried(records: list[dict[str, Any]]) -> set[str]:
+    """Return the knobs of which the search tried more than one value."""
+    configs = [record["config"] for record in records if record["type"] == "sample" and record["phase"] == "search"]
+    first = next(record["config"] for record in records if record["type"] == "sample")
+    return {name for config in configs for name, value in config.items() if value != first[name]}
+
+
+@pytest.mark.parametrize(("kind", "marks"), [("own", 0), ("two", 0), ("marked", 2)])
+def test_collectives_of_the_programs_own_are_tuned(tmp_path: Path, kind: str, marks: int) -> None:
+    """Steps end where all optimizers have stepped, or where the program says so; the engine's knobs are searched."""
+    records = tuned(tmp_path, kind, marks)
+
+    assert ("run", "ringtune") == (records[0]["type"], records[0]["key"]["target"])
+    assert "result" in {record["type"] for record in records}
+    assert tried(records) & ENGINE
+
+
+@pytest.mark.parametrize(
+    ("kind", "knobs"),
+    [
+        ("ddp", {"bucket_cap_mb", "first_bucket_bytes"}),
+        ("fsdp", {"kept_modules", "forward_prefetch", "backward_prefetch"}),
+    ],
+)
+def test_a_wrapped_model_and_the_engine_are_one_search_space(tmp_path: Path, kind: str, knobs: set[str]) -> None:
+    """The search changes the engine's knobs and the model's; all ranks end with one config and one set of weights."""
+    records = tuned(tmp_path, kind)
+
+    assert "torch" == records[0]["key"]["target"]
+    assert {*knobs, *ENGINE} <= {parameter["name"] for parameter in records[0]["search_space"]["parameters"]}
+    assert "result" in {record["type"] for record in records}
+    assert tried(records) & ENGINE
+    assert tried(records) & knobs

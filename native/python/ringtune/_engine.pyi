@@ -326,7 +326,7 @@ class Engine:
         """Rank 0, others in `follow_timing`: make room for messages of that size; False, where a rank has none."""
 
     def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
-        """Rank 0, after `begin_timing`: return the seconds of float32 allreduces in place; or `ConfigError`, unheard."""
+        """Rank 0, after `begin_timing`: return the seconds of float32 allreduces in place; or `ConfigError`."""
 
     def end_timing(self) -> None:
         """Rank 0: let the other ranks return from `follow_timing`, with or without `begin_timing` before."""

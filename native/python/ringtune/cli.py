@@ -125,6 +125,9 @@ BenchPeers: TypeAlias = Annotated[
         help="mpich, openmpi, impi, gloo, horovod, system-mpich, system-openmpi, or none; default: all found.",
     ),
 ]
+BenchFormat: TypeAlias = Annotated[
+    str, typer.Option("--format", metavar="table|nccl-tests|osu", help="Columns of the output, of sizes alone.")
+]
 SurfaceComputeMs: TypeAlias = Annotated[
     float | None, typer.Option(help="Processor time of a step besides its gradients, for --record-surface.")
 ]
@@ -154,6 +157,7 @@ def bench(
     trace: Annotated[bool, typer.Option("--trace", help="Also show where the engine's time goes.")] = False,
     environments: Annotated[Path, typer.Option(metavar="DIR", help="Folder of .venv-mpich and the like.")] = Path(),
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
+    text_format: BenchFormat = "table",
     surface: SurfaceFile = None,
     minutes: SurfaceMinutes = None,
     compute_ms: SurfaceComputeMs = None,
@@ -183,6 +187,7 @@ def bench(
         read_workloads(workloads or ()),
         parse_settings(assignments or ()),
         trace,
+        text_format,
     )
     if topology is None:
         run_bench(request, os.environ, Console(), Console(stderr=True))

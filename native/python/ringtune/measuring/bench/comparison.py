@@ -18,6 +18,7 @@ from .contestants import LIMIT_NAME, PEERS, BenchEnvironment, Contestant, find_c
 from .launching import OverrunError, launch, rows_in
 from .results import ResultRow, Summary, summarize
 from .table import make_tables
+from .text_formats import FORMATS, print_text
 from .timing import Scheme
 from .trace import Trace, make_trace_table, take_trace
 from .workloads import ELEMENT_BYTES, Workload
@@ -40,6 +41,7 @@ class Request:
         workloads: Gradients of steps.
         settings: Variables for one more contestant, the engine under them; none without any.
         is_traced: Whether to show where the engine's time goes, too.
+        text_format: One of `FORMATS`, for single allreduces alone; the first has tables.
     """
 
     peers: tuple[str, ...]
@@ -51,6 +53,7 @@ class Request:
     workloads: tuple[Workload, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     is_traced: bool = False
+    text_format: str = FORMATS[0]
 
     def check(self) -> None:
         """Raise `ConfigError` for what cannot be measured."""
@@ -63,8 +66,15 @@ class Request:
                 raise ConfigError(f"--sizes: {size_bytes} bytes are no whole number of float32; give multiples of 4")
         if not self.sizes_bytes and not self.workloads:
             raise ConfigError("--sizes is empty; give sizes such as 1KiB,1MiB")
+        self._check_format()
         if self.json_file is not None and not self.json_file.absolute().parent.is_dir():
             raise ConfigError(f"--json {self.json_file}: there is no folder {self.json_file.absolute().parent}")
+
+    def _check_format(self) -> None:
+        if self.text_format not in FORMATS:
+            raise ConfigError(f"--format {self.text_format} is not known; known are {', '.join(FORMATS)}")
+        if self.text_format != FORMATS[0] and (self.workloads or self.is_traced):
+            raise ConfigError(f"--format {self.text_format} has no place for --workload or --trace; leave them out")
 
 
 def run_bench(request: Request, environ: Mapping[str, str], output: Console, progress: Console) -> None:
@@ -92,6 +102,9 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
     summaries = summarize(rows, LIMIT_NAME, peers)
     traces = take_trace(scheme, surroundings) if request.is_traced else []
     write_results(request, missing, summaries, rows, traces)
+    if request.text_format != FORMATS[0]:
+        print_text(output, request.text_format, summaries, request.ranks)
+        return
     for table in make_tables(summaries, request.ranks, request.rounds):
         output.print(table)
     if traces:

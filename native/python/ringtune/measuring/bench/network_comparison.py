@@ -15,6 +15,7 @@ from .network import Network, check_hosts, joined_hosts, parse_rate
 from .network_contestants import find_network_contestants
 from .network_table import make_network_table, wire_note
 from .results import ResultRow, summarize
+from .text_formats import FORMATS, print_text
 from .timing import Scheme
 
 
@@ -56,6 +57,9 @@ def run_network_bench(
         rows, missing = _measure_between(network, request, environ, progress)
     summaries = summarize(rows, "", PEERS)
     write_results(request, missing, summaries, rows)
+    if request.text_format != FORMATS[0]:
+        print_text(output, request.text_format, summaries, request.ranks)
+        return
     output.print(make_network_table(summaries, wire, request.rounds))
     output.print(wire_note(wire), soft_wrap=True, highlight=False)
 

@@ -1,165 +1,183 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One connection: Uvicorn's protocol works on it, and what comes before and after a request's body is bounded here.
+"""One connection: Uvicorn's protocol for HTTP/1.1, with a bound on heads and with its place among the connections.
 
-Bodies are counted where requests are worked on; heads are in memory before anybody asks for a token. Everything that
-comes is read twice, by the same parser: here to know where requests begin and end, and behind to answer them. Of
-Uvicorn only the methods of an `asyncio.Protocol` are used.
+Uvicorn counts bodies alone, and gives a head any time and any size. Its parser calls the methods below, so that the
+bytes are parsed once. They are those of an `asyncio.Protocol` and the callbacks of httptools; of Uvicorn itself they
+replace `send_400_response` and `on_response_complete`.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, TypeAlias
 
-import httptools
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .api.peers import PEER_KEY
-from .heads import HeadReader, HeadTooLargeError
-from .load_shedding import Refusals, is_write
+from .api.problems import problem_response
+from .api.refusals import HeadRefusedError
+from .api.reply_headers import HEADERS
+from .api.request_ids import HEADER
 from .open_connections import Awaited, OpenConnections, Reason
 
-MakeProtocol: TypeAlias = Callable[[dict[str, Any]], asyncio.Protocol]
-"""Returns the protocol that answers; it puts what it is given into each request's scope, as `state`."""
-NoteClosed: TypeAlias = Callable[[Reason], None]
+HEAD_BYTES_MAX = 32 * 1024
+"""Bytes of one request's head, and of the trailers after its body, that are read."""
+PER_HEADER_BYTES = 4
+"""The colon, the space and the end of the line."""
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
-class Connection(asyncio.Protocol):
+class _HeadTooLargeError(Exception):
+    """A head, or the trailers after a body, have more than `HEAD_BYTES_MAX` bytes."""
+
+
+class Connection(HttpToolsProtocol):
     """A connection that was accepted, from its first moment: it may still have to agree on TLS."""
 
-    def __init__(self, places: OpenConnections, refusals: Refusals, make: MakeProtocol, note: NoteClosed) -> None:
-        """Take a place; `note` is told why the service closed the connection, if it did."""
+    def __init__(
+        self,
+        server: uvicorn.Server,
+        places: OpenConnections,
+        on_closed: Callable[[Reason], None],
+        head_refusal: Callable[[Headers], bytes],
+    ) -> None:
+        """Begin before the transport is there.
+
+        Args:
+            server: The server whose application answers.
+            places: The places of all connections.
+            on_closed: Called with the reason if the service closes the connection.
+            head_refusal: Returns the reply to a head that is too large, given the headers read so far.
+        """
+        super().__init__(config=server.config, server_state=server.server_state, app_state={PEER_KEY: self})
         self._places = places
-        self._refusals = refusals
-        self._note = note
-        self._heads = HeadReader()
-        self._behind = make({PEER_KEY: self})
+        self._on_closed = on_closed
+        self._head_refusal = head_refusal
         self._opening: asyncio.Task[Any] | None = None
-        self._transport: asyncio.Transport | None = None
-        self._at_work = 0  # requests whose head has come and that the application is not done with
-        self._expected = 0  # writes that the application has not begun with
-        self._refused = 0  # the number of the request that is being dropped, 0 for none
+        self._at_work = 0  # requests whose head has come and whose reply has not ended
+        self._is_in_head = False
+        self._head_bytes = 0  # of this request, as far as the parser has reported them
+        self._unreported_bytes = 0  # read since the parser reported anything: the beginning of a long header
 
     def opened_by(self, opening: "asyncio.Task[Any]") -> None:
         """Take the task that opens the connection, to end it if the connection has to go before that."""
         self._opening = opening
 
     def close_for(self, reason: Reason) -> None:
-        """End the connection; what was not sent yet is not sent."""
-        self._note(reason)
-        if self._transport is not None:
-            self._transport.abort()
-        elif self._opening is not None:
+        """End the connection; bytes that were not sent yet are dropped."""
+        self._on_closed(reason)
+        if self._opening is not None:
             self._opening.cancel()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._opening = None
-        self._behind.connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End; nothing is expected any more."""
-        self._places.remove(self)
-        self._refusals.admission.arriving -= self._expected
-        self._expected = 0
-        self._behind.connection_lost(exc)
-
-    def eof_received(self) -> bool | None:
-        """Take that the client sends no more."""
-        return self._behind.eof_received()
-
-    def pause_writing(self) -> None:
-        """Take that the client does not read what it is sent."""
-        self._places.note_unread(self, is_unread=True)
-        self._behind.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Take that the client reads on."""
-        self._places.note_unread(self, is_unread=False)
-        self._behind.resume_writing()
-
-    def data_received(self, data: bytes) -> None:
-        """Read on: pass everything to what answers, or refuse it here."""
-        heads = self._heads
-        is_next, before = heads.is_between and not self._at_work, heads.complete
-        try:
-            heads.feed(data)
-        except HeadTooLargeError:
-            self._refuse_head()
-            return
-        except httptools.HttpParserError:
-            self._behind.data_received(data)  # finds the same, and says so
-            return
-        if self._refused:
-            self._go_on_refusing()
-        elif not is_next or heads.complete == before:
-            self._pass_on(data, heads.complete - before)
-        elif heads.begun == before + 1 and self._refusals.is_due(heads.head):
-            self._refuse()
         else:
-            if is_write(heads.head):
-                self._refusals.admission.arriving += 1
-                self._expected += 1
-            self._pass_on(data, heads.complete - before)
-
-    def begin_request(self) -> None:
-        """Take that the application has begun: a write that was expected is there.
-
-        One whose body is there, too, comes to its place before anything else is read. One whose body is not is no
-        longer counted: it may never come.
-        """
-        if self._expected:
-            self._expected -= 1
-            self._refusals.admission.arriving -= 1
-
-    def end_request(self) -> None:
-        """Take that the application is done with a request."""
-        self._at_work -= 1
-        self._settle()
+            self.transport.abort()
 
     def recognise(self) -> bool:
         """Count this connection with those that have a token; False if there is no place for one more."""
         return self._places.recognise(self)
 
-    def _pass_on(self, data: bytes, new_requests: int) -> None:
-        """Let what answers have data, in which the heads of so many requests end."""
-        self._at_work += new_requests
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
+        """Begin."""
+        self._opening = None
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._places.remove(self)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Take that the client does not read its reply."""
+        self._places.note_unread(self, is_unread=True)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Take that the client reads on."""
+        self._places.note_unread(self, is_unread=False)
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse bytes; a header without end is refused, although the parser has reported none of it."""
+        self._unreported_bytes += len(data)
+        super().data_received(data)
+        if self._unreported_bytes > HEAD_BYTES_MAX:
+            self._refuse_head()
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._head_bytes = self._unreported_bytes = 0
+        self._is_in_head = True
         self._settle()
-        self._behind.data_received(data)
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the address."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or a trailer."""
+        self._count(len(name) + len(value) + PER_HEADER_BYTES)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Have the request answered."""
+        self._unreported_bytes = 0
+        super().on_headers_complete()
+        self._is_in_head = False
+        self._at_work += 1
+        self._settle()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._unreported_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Take that the request is whole."""
+        self._unreported_bytes = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Take that a reply has ended."""
+        self._at_work -= 1
+        self._settle()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse bytes that are no HTTP, or a head for which the parser was stopped."""
+        if self._head_bytes > HEAD_BYTES_MAX:
+            self._refuse_head()
+        else:
+            super().send_400_response(msg)
+
+    def _count(self, size: int) -> None:
+        """Count bytes of a head; the error stops the parser."""
+        self._unreported_bytes = 0
+        self._head_bytes += size
+        if self._head_bytes > HEAD_BYTES_MAX:
+            raise _HeadTooLargeError
 
     def _settle(self) -> None:
-        """Say what is waited for."""
+        """Note the event that the connection waits for."""
         if self._at_work > 0:
             self._places.wait_for(self, Awaited.WORK)
         else:
-            self._places.wait_for(self, Awaited.HEAD if self._heads.is_in_head else Awaited.IDLE)
-
-    def _refuse(self) -> None:
-        """Answer 503, and drop the rest of the request."""
-        head = self._heads.head
-        self._write(self._refusals.overloaded(head))
-        if head.keeps_alive:
-            self._refused = 0 if self._heads.is_between else self._heads.begun
-            self._places.wait_for(self, Awaited.IDLE)
-        else:
-            self._close()
-
-    def _go_on_refusing(self) -> None:
-        """Drop a part of a body; a request that follows in the same part is not answered: it cannot be told apart."""
-        if self._heads.begun > self._refused:
-            self._close()
-        elif self._heads.is_between:
-            self._refused = 0
+            self._places.wait_for(self, Awaited.HEAD if self._is_in_head else Awaited.IDLE)
 
     def _refuse_head(self) -> None:
-        """Answer 431 where nothing else is being answered, and close."""
-        if not self._at_work and not self._refused:
-            self._write(self._refusals.too_large(self._heads.head))
-        self._close()
+        """Answer 431, unless another reply is under way, and close."""
+        if not self._at_work and not self.transport.is_closing():
+            self.transport.write(self._head_refusal(self.headers or ()))
+        self.transport.close()
 
-    def _write(self, reply: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(reply)
 
-    def _close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+def head_refusal(request_id: str) -> bytes:
+    """Return the whole reply to a head that is too large; the connection ends with it."""
+    error = HeadRefusedError(f"the request's head has more than {HEAD_BYTES_MAX} bytes; send less in headers")
+    own = {HEADER.decode(): request_id, "date": formatdate(usegmt=True), "connection": "close"}
+    response = problem_response(error, request_id, headers={**HEADERS, **own})
+    status = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}".encode()
+    return b"\r\n".join((status, *(b"%s: %s" % header for header in response.raw_headers), b"", bytes(response.body)))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server process: listens, says where, and ends only after accepted work is done."""
 
-import asyncio
 import gc
 import socket
 import sys
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
 
 import structlog
 import uvicorn
@@ -21,15 +19,12 @@ from sqlalchemy.exc import DBAPIError
 from ringtune.errors import ConfigError, StoreError
 from ringtune.tuner.statistics.student_t import student_t_quantile
 
-from .api.admission import Arrivals
+from .acceptor import Acceptor
 from .api.dependencies import AppState
 from .api.pages import Pages
 from .app import create_app
-from .connection import MakeProtocol
 from .descriptors import connections_for, raise_limit
-from .door import Door
 from .errors import ServiceError
-from .load_shedding import Refusals
 from .logs import configure_logging
 from .open_connections import ConnectionLimits, OpenConnections
 from .settings import ServiceSettings
@@ -37,7 +32,7 @@ from .settings import ServiceSettings
 BACKLOG = 4096
 """Connections that the kernel keeps until they are accepted; more would have to knock again after a second."""
 UVICORN_KEEP_ALIVE_S = 3600
-"""Never reached: the door ends idle connections, for it also knows of requests that were refused before Uvicorn."""
+"""Seconds; never reached: `OpenConnections` ends idle connections, and counts them with the others."""
 PROBED_AFTER_S, PROBED_EVERY_S, VANISHED_AFTER_S = 30, 10, 60
 """A peer whose machine gives no sign of life: when the kernel begins to ask for one, how often, when it gives up."""
 YOUNG_OBJECTS_MAX = 7_000
@@ -48,12 +43,14 @@ several times while a thread works on a large log, 60 ms in all with Python's 5 
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn behind our own door: announces itself, tells lasting replies to end, and does not re-raise the signal."""
+    """Uvicorn behind the acceptor: announces itself, tells lasting replies to end, and does not re-raise the signal."""
 
-    def __init__(self, config: uvicorn.Config, state: AppState, door: Door, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, state: AppState, acceptor: Acceptor, announce: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._state = state
-        self._door = door
+        self._acceptor = acceptor
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -61,7 +58,7 @@ class _Server(uvicorn.Server):
         del sockets
         await super().startup([])
         if self.started:
-            self._door.open(protocol_maker(self), self.config.ssl)
+            self._acceptor.open(self)
             self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -73,20 +70,9 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, end lasting replies, then wait for the others."""
-        self._door.close()
+        self._acceptor.close()
         self._state.ending.set()
         await super().shutdown(sockets)
-
-
-def protocol_maker(server: uvicorn.Server) -> MakeProtocol:
-    """Return what makes Uvicorn's own protocol, as its server would, with a `state` for each request's scope."""
-    config = server.config
-    make = cast("Callable[..., asyncio.Protocol]", config.http_protocol_class)
-
-    def make_protocol(state: dict[str, Any]) -> asyncio.Protocol:
-        return make(config=config, server_state=server.server_state, app_state=state)
-
-    return make_protocol
 
 
 def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pages | None = None) -> None:
@@ -115,8 +101,8 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pag
             _load_what_stays()
             sys.setswitchinterval(SWITCH_INTERVAL_S)
             greeting = _greeting(settings, listener.getsockname()[1])
-            door = _door(listener, settings, state)
-            _Server(config, state, door, lambda: announce(greeting)).run()
+            acceptor = _acceptor(listener, settings, state)
+            _Server(config, state, acceptor, lambda: announce(greeting)).run()
     finally:
         state.service.close()
 
@@ -149,13 +135,12 @@ def prepare_data_folder(settings: ServiceSettings) -> None:
             ) from error
 
 
-def _door(listener: socket.socket, settings: ServiceSettings, state: AppState) -> Door:
-    """Return the door, with as many places as the limit on open files allows, which is raised as far as it goes."""
+def _acceptor(listener: socket.socket, settings: ServiceSettings, state: AppState) -> Acceptor:
+    """Return the acceptor, with as many places as the limit on open files allows, which is raised as far as it goes."""
     files = raise_limit()
     limits = ConnectionLimits(connections_for(settings.connections_max, files), settings.head_timeout_s)
     structlog.get_logger().info("connections_bounded", connections_max=limits.connections_max, open_files_max=files)
-    refusals = Refusals(state.admission, state.metrics, state.ids)
-    return Door(listener, OpenConnections(limits, time.monotonic), refusals, state.metrics)
+    return Acceptor(listener, OpenConnections(limits, time.monotonic), state.metrics, state.ids)
 
 
 def _load_what_stays() -> None:
@@ -200,7 +185,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def _notice_the_vanished(listener: socket.socket) -> None:
     """Have the connections that it accepts end when their peer is gone without a word.
 
-    The door's limits end them, too, unless they are at work.
+    The limits on connections end them, too, unless they are at work.
     """
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBED_AFTER_S)
@@ -213,7 +198,7 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
         if path is not None and not Path(path).is_file():
             raise ConfigError(f"{path} is no file; give PEM files with --tls-certificate and --tls-key")
     return uvicorn.Config(
-        Arrivals(app),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,

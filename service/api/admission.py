@@ -2,9 +2,9 @@
 """Admission: a limited number of requests at work or waiting for it.
 
 A request takes a place only once everything that needs none has been tried: a cached recommendation is answered however
-much there is to do, and who sends a body slowly keeps nobody out. What writes is never answered without a place; while
-none is free the server refuses it where it reads from the connection (`connection`). Many requests are read before
-the first of them gets as far as its place, so that those on their way there are counted, too.
+much there is to do, and a body that comes slowly keeps nobody out. Writes always need a place; while none is free they
+are refused before their token and their body, which would cost more than the refusal. A request whose token is known
+and whose body is there comes to its place before the next one is begun, so that a crowd is not let in as a whole.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ringtune.service.errors import Overloaded
 
 from .access import OPEN_PATHS
-from .peers import peer_of
 from .problems import send_problem
 
+API = "/v1/"
+READING = frozenset({"GET", "HEAD"})
 STREAMS = frozenset({"/v1/events"})
 """Replies that last: they have a bound of their own and take no place. Pages have one more."""
 
@@ -28,13 +29,11 @@ class Admission:
     Attributes:
         places: Number of places.
         taken: Number of requests at work.
-        arriving: Writes that were read from their connections and that nobody has begun to work on.
         what: Name of the admitted work, for messages.
     """
 
     places: int
     taken: int = 0
-    arriving: int = 0
     what: str = "requests"
 
     @property
@@ -42,34 +41,25 @@ class Admission:
         """Return whether no place is free."""
         return self.taken >= self.places
 
-    @property
-    def has_room(self) -> bool:
-        """Return whether one more write would find a place after those that arrive already."""
-        return self.taken + self.arriving < self.places
-
     def refusal(self) -> Overloaded:
-        """Return what those are told for whom no place is free."""
+        """Return the refusal of a request for which no place is free."""
         return Overloaded(f"{self.places} {self.what} are at work; nothing was done with this one; try again")
 
 
-class Arrivals:
-    """The server's ASGI wrapper of the application: tells each connection when a request on it begins and ends."""
+class LoadShedding:
+    """ASGI middleware: refuses writes while no place is free, before any other work is done for them."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, admission: Admission) -> None:
         """Wrap `app`."""
         self._app = app
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
-        peer = peer_of(scope)
-        if peer is None:
+        """Pass the request on, or answer 503 at once."""
+        if scope["type"] == "http" and self._admission.is_full and _is_write(scope):
+            await send_problem(self._admission.refusal(), scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
-        peer.begin_request()
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            peer.end_request()
 
 
 class Gate:
@@ -94,3 +84,9 @@ class Gate:
             await self._app(scope, receive, send)
         finally:
             self._admission.taken -= 1
+
+
+def _is_write(scope: Scope) -> bool:
+    """Tell whether a request changes something. One that waits to be asked for its body is left to the gate."""
+    is_write = scope["method"] not in READING and scope["path"].startswith(API)
+    return is_write and not any(name == b"expect" for name, _ in scope["headers"])

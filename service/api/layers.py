@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from .access import OPEN_PATHS, Access
-from .admission import STREAMS, Gate
+from .admission import STREAMS, Gate, LoadShedding
 from .dependencies import AppState
 from .limits import BodyLimit, RateLimit
 from .outcomes import Outcomes
@@ -60,9 +60,10 @@ def layers(state: AppState, page_state: PageState, pages: Pages | None) -> tuple
             "Inside the pages' layer, which turns the problem of a bug into a page as well.",
             {"metrics": state.metrics},
         ),
+        Layer(LoadShedding, "Inside Outcomes, which counts its refusals.", {"admission": state.admission}),
         Layer(
             Access,
-            "Inside Outcomes: refusals of strangers are counted, and a bug in here is answered.",
+            "Inside LoadShedding: while no place is free, looking at a token would cost more than a refusal.",
             {"callers": page_state.callers, "open_paths": open_paths},
         ),
         Layer(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections, as far as the application knows them: it tells a request's when it is at work, and who sent it."""
+"""Connections, as far as the application knows them: it says which ones have sent a valid token."""
 
 from typing import Protocol
 
@@ -39,14 +39,6 @@ class CountedConnections(Protocol):
 
 class Peer(Protocol):
     """The connection that a request came on."""
-
-    def begin_request(self) -> None:
-        """Take that the application has a request of this connection."""
-        ...
-
-    def end_request(self) -> None:
-        """Take that the application is done with a request."""
-        ...
 
     def recognise(self) -> bool:
         """Keep a place for this connection, for a request on it had a valid token; False if there is none left."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request ids: one for every request, in the reply's `X-Request-ID` and in the log; a client's harmless one is kept.
 
-Requests that are refused before Uvicorn have one, too, which a middleware such as asgi-correlation-id does not reach.
+A request whose head is too large has one, too, which a middleware such as asgi-correlation-id does not reach.
 """
 
 import itertools

@@ -52,12 +52,21 @@ def bug_of_a_page_is_a_page(app: FastAPI) -> None:
     assert (500, "text/html") == (reply.status_code, reply.headers["content-type"].partition(";")[0])
 
 
-def stranger_is_counted(app: FastAPI) -> None:
-    """A request without a token is in the metrics."""
+def shed_write_is_counted(app: FastAPI) -> None:
+    """A write without a place is in the metrics."""
     with client_of(app) as client:
-        client.get("/v1/studies")
+        app.state.service_state.admission.taken = app.state.service_state.admission.places
+        client.post("/v1/studies", headers=OPERATOR)
 
-        assert 'status="401"' in client.get("/metrics", headers=READER).text
+        assert 'method="POST",route="unknown",status="503"' in app.state.service_state.metrics.text().decode()
+
+
+def token_of_a_shed_write_is_not_looked_at(app: FastAPI) -> None:
+    """A write without a place and without a token is told of the place."""
+    with client_of(app) as client:
+        app.state.service_state.admission.taken = app.state.service_state.admission.places
+
+        assert 503 == client.post("/v1/studies").status_code
 
 
 def token_is_limited(app: FastAPI) -> None:
@@ -111,7 +120,8 @@ def head_is_counted_as_head(app: FastAPI) -> None:
 PROBES: dict[tuple[str, str], Callable[[FastAPI], None]] = {
     ("ReplyHeaders", "wrap"): pages_refusal_has_an_id,
     ("wrap", "Outcomes"): bug_of_a_page_is_a_page,
-    ("Outcomes", "Access"): stranger_is_counted,
+    ("Outcomes", "LoadShedding"): shed_write_is_counted,
+    ("LoadShedding", "Access"): token_of_a_shed_write_is_not_looked_at,
     ("Access", "RateLimit"): token_is_limited,
     ("RateLimit", "CachedRecommendations"): cached_reply_is_limited,
     ("CachedRecommendations", "BodyLimit"): cached_reply_reads_no_body,

@@ -19,7 +19,7 @@ from ringtune.service.descriptors import raise_limit
 from ringtune.service.open_connections import ConnectionLimits
 from tests.contract.service.applications import bearer
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
-from tests.integration.service.doors import open_door
+from tests.integration.service.acceptors import open_acceptor
 from tests.integration.service.server_process import END_S, CommandLine, ServerProcess, serving
 
 LIMIT_S = 60.0
@@ -164,11 +164,11 @@ def test_a_reply_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
         ended.set()
 
     async def scenario() -> float:
-        async with open_door(endless, tmp_path, limits=ConnectionLimits(10, 600.0, unread_s=0.0)) as door:
-            link = socket.create_connection(door.address)
+        async with open_acceptor(endless, tmp_path, limits=ConnectionLimits(10, 600.0, unread_s=0.0)) as acceptor:
+            link = socket.create_connection(acceptor.address)
             link.sendall(HALF_HEAD + b"\r\n")
             await asyncio.wait_for(ended.wait(), LIMIT_S)
             link.close()
-            return door.counted("ringtune_connections_closed_total", reason="unread")
+            return acceptor.counted("ringtune_connections_closed_total", reason="unread")
 
     assert 1 == asyncio.run(scenario())

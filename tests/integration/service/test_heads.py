@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from ringtune.service.heads import HEAD_BYTES_MAX
-from tests.integration.service.doors import open_door
+from ringtune.service.connection import HEAD_BYTES_MAX
+from tests.integration.service.acceptors import open_acceptor
 
 LIMIT_S = 60.0
 FAR_TOO_MUCH = 64 << 20
@@ -36,8 +36,8 @@ async def count(_scope: Scope, receive: Receive, send: Send) -> None:
 
 async def sent_until_closed(parts: Iterable[bytes], folder: Path) -> tuple[int, bytes]:
     """Send until the server closes; return how much that was, and what it said."""
-    async with open_door(count, folder) as door:
-        reader, writer = await door.connected()
+    async with open_acceptor(count, folder) as acceptor:
+        reader, writer = await acceptor.connected()
         said = asyncio.ensure_future(reader.read(-1))
         sent = 0
         for part in parts:
@@ -99,8 +99,8 @@ def test_what_is_in_bounds_is_answered(tmp_path: Path) -> None:
 
     async def scenario() -> list[bytes]:
         answers = []
-        async with open_door(count, tmp_path) as door:
-            reader, writer = await door.connected()
+        async with open_acceptor(count, tmp_path) as acceptor:
+            reader, writer = await acceptor.connected()
             for request in (head, body, head, head):
                 writer.write(request)
                 answers.append(await asyncio.wait_for(answer_of(reader), LIMIT_S))

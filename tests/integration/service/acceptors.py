@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service's door before any application, in this process: for tests of what happens to connections."""
+"""The service's acceptor before any application, in this process: for tests of connections."""
 
 import asyncio
 import socket
@@ -13,12 +13,9 @@ from typing import TypeAlias
 import uvicorn
 from starlette.types import ASGIApp
 
-from ringtune.service.api.admission import Arrivals
+from ringtune.service.acceptor import Acceptor
 from ringtune.service.api.dependencies import AppState
-from ringtune.service.door import Door
-from ringtune.service.load_shedding import Refusals
 from ringtune.service.open_connections import ConnectionLimits, OpenConnections
-from ringtune.service.serving import protocol_maker
 from tests.contract.service.applications import application
 
 Address: TypeAlias = tuple[str, int]
@@ -26,8 +23,8 @@ PATIENT = ConnectionLimits(connections_max=100, head_s=600.0, idle_s=600.0)
 
 
 @dataclass
-class OpenDoor:
-    """A door that accepts.
+class OpenAcceptor:
+    """An acceptor that accepts.
 
     Attributes:
         parts: Parts of an application without callers: a test fills its places.
@@ -49,19 +46,19 @@ class OpenDoor:
 
 
 @asynccontextmanager
-async def open_door(
+async def open_acceptor(
     app: ASGIApp, folder: Path, *, limits: ConnectionLimits = PATIENT, parts: AppState | None = None
-) -> AsyncIterator[OpenDoor]:
-    """Yield a door behind which `app` answers."""
+) -> AsyncIterator[OpenAcceptor]:
+    """Yield an acceptor behind which `app` answers."""
     known: AppState = parts or application(folder).state.service_state
-    config = uvicorn.Config(Arrivals(app), log_config=None, lifespan="off", http="httptools", timeout_keep_alive=3600)
+    config = uvicorn.Config(app, log_config=None, lifespan="off", http="httptools", timeout_keep_alive=3600)
     config.load()
     places = OpenConnections(limits, time.monotonic)
     listener = socket.create_server(("127.0.0.1", 0))
-    door = Door(listener, places, Refusals(known.admission, known.metrics, known.ids), known.metrics)
+    acceptor = Acceptor(listener, places, known.metrics, known.ids)
     address: Address = listener.getsockname()
-    door.open(protocol_maker(uvicorn.Server(config)), None)
+    acceptor.open(uvicorn.Server(config))
     try:
-        yield OpenDoor(known, places, address)
+        yield OpenAcceptor(known, places, address)
     finally:
-        door.close()
+        acceptor.close()

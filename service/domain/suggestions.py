@@ -229,8 +229,16 @@ class Suggestions:
         ahead = leases.take_queued(connection, study_id, asked.digest)
         if ahead is not None:
             return _Choice(ahead.config, ahead.designer, asked.digest)
-        config = filling_config(space, int(study_id[:8], 16), leases.count(connection, study_id))
-        return _Choice(canonical(config.to_json()), FILLING, asked.digest)
+        return _Choice(self._filling(connection, study_id, space), FILLING, asked.digest)
+
+    def _filling(self, connection: Connection, study_id: str, space: SearchSpace) -> str:
+        """Return the next config that fills the space, without those that were asked for before."""
+        begin = leases.count(connection, study_id)
+        for index in range(begin, begin + BLOCK):
+            config = canonical(filling_config(space, int(study_id[:8], 16), index).to_json())
+            if not leases.was_asked(connection, study_id, digest(config)):
+                break
+        return config
 
     def _held(self, connection: Connection, held: HeldLease) -> TrialRow:
         trial = leases.trial(connection, held.study_id, held.trial_id)

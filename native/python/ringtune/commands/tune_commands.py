@@ -40,6 +40,9 @@ Pairs = Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in th
 Parallel = Annotated[
     int, typer.Option(metavar="N", help="Launches at once in the search; for a command with a part of the machine.")
 ]
+Shared = Annotated[
+    bool, typer.Option("--shared", help="Search together with all machines that run this; AUTOTUNE_SERVICE_URL.")
+]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 TrialTimeoutS = Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")]
 Designer = Annotated[
@@ -77,6 +80,7 @@ def tune(
     max_seconds: MaxSeconds = None,
     pairs: Pairs = 6,
     parallel: Parallel = 1,
+    shared: Shared = False,
     seed: Seed = 0,
     trial_timeout_s: TrialTimeoutS = 600.0,
     designer: Designer = None,
@@ -110,6 +114,7 @@ def tune(
         max_seconds=max_seconds,
         pairs=pairs,
         parallel=parallel,
+        shared=shared,
         seed=seed,
         trial_timeout_s=trial_timeout_s,
         designer=designer or DEFAULT_DESIGNER,

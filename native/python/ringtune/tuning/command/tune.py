@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ringtune tune`: wires an engine, a command and the tuner's policy, and writes the winner for the engine to read."""
 
-import hashlib
-import json
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from ringtune.errors import ConfigError
-from ringtune.identity.fingerprints import hardware_fingerprint, machine_facts
-from ringtune.identity.gpu_facts import find_gpus, installed_nccl
 from ringtune.system.console import write_line
 from ringtune.system.usable_cores import usable_cores
 from ringtune.tuner import (
@@ -25,6 +21,7 @@ from ringtune.tuner import (
     Result,
     RunSettings,
     SearchSpace,
+    TuningLog,
     TuningRun,
     designer_names,
     make_designer,
@@ -34,6 +31,7 @@ from ringtune.tuner import (
 from ringtune.tuner.logs.earlier import LIMITS, find_earlier, joined
 from ringtune.tuner.logs.file import advice_on
 from ringtune.tuner.logs.reader import RunLog
+from ringtune.tuning.job.log_sinks import LogSinks
 from ringtune.version import __version__
 
 from .atomic_file import check_folder, replace_file
@@ -55,10 +53,12 @@ from .report import (
 from .results import DEFAULT_TOLERANCE, ResultPattern
 from .scores import STEP_LINE, LineScore, Score, WallScore
 from .stop_request import StopRequest, stop_on_signals
+from .study_key import study_key
 from .turn import turn_on_host
 
-SURFACE_VERSION = 1
-"""Raised only when a change of the engines' knobs makes old measurements worthless."""
+if TYPE_CHECKING:
+    from .shared_search import SharedStudy
+
 EXIT_DONE = 0
 EXIT_ALL_FAILED = 1
 SIGNAL_BASE = 128
@@ -86,6 +86,8 @@ class TuneRequest:
         max_seconds: Most seconds of all launches; None sets no limit. A launch that has begun is not ended for it.
         pairs: Most pairs of the adoption test; each launches twice.
         parallel: Launches at the same time; the pairs of the adoption test are launched one by one.
+        shared: True searches together with all machines that run the same command against the service of
+            `AUTOTUNE_SERVICE_URL`; then `max_samples` is 20 unless it is given.
         seed: Seed of every random choice.
         trial_timeout_s: Limit of one launch, seconds.
         designer: One of `designer_names`.
@@ -108,6 +110,7 @@ class TuneRequest:
     max_seconds: float | None = None
     pairs: int = 6
     parallel: int = 1
+    shared: bool = False
     seed: int = 0
     trial_timeout_s: float = 600.0
     designer: str = DEFAULT_DESIGNER
@@ -206,7 +209,8 @@ class _CommandTuning:
             given_up=earlier.failed,
             result_tolerance=request.result_tolerance,
         )
-        self._designer = launch_designer(request, space)
+        self.shared: SharedStudy | None = None
+        self._environ, self._space = environ, space
 
     def tune(self) -> Result:
         try:
@@ -215,16 +219,29 @@ class _CommandTuning:
             raise ConfigError(
                 f"--log {self.request.log} cannot be written: {error.strerror or error}; {advice_on(error)}"
             ) from error
+        designer = launch_designer(self.request, self._space)
+        if self.request.shared:
+            designer, log = self._sharing(designer, log)
         self.recorder = RunRecorder(log)
         with closing(self.recorder), closing(self.target):
             return TuningRun(
                 self.target,
-                self._designer,
+                designer,
                 self._settings,
                 self.recorder,
                 self.display,
                 end_reason=lambda: self.target.end_reason,
             ).run()
+
+    def _sharing(self, designer: Designer, log: TuningLog) -> tuple[Designer, TuningLog]:
+        """Join the study at the service; return the designer and the log that it takes part in."""
+        from .shared_search import SharedDesigner, SharedStudy  # noqa: PLC0415  (httpx is slow to import)
+
+        settings, timeout_s = self._settings, self.request.trial_timeout_s
+        self.shared = SharedStudy(self._environ, settings, self._space, timeout_s, self.display.warned)
+        write_line(f"{PREFIX} searching together with other machines; the study: {self.shared.page or 'no page'}")
+        assert settings.max_samples is not None
+        return SharedDesigner(designer, self.shared, settings.max_samples), LogSinks([log, self.shared])
 
     @property
     def has_nothing_but_failures(self) -> bool:
@@ -275,7 +292,8 @@ def _write_winner(run: _CommandTuning, result: Result, written: dict[Path, Winne
 def _show(run: _CommandTuning, result: Result, written: Mapping[Path, WinnerFile], console: Console) -> None:
     baseline = run.score.shown(median_of(run.baseline_ms)) if run.baseline_ms else None
     print_table(result_table(result, written, baseline, run.target.comparison, run.target.refusals), console)
-    if rows := _knob_rows(run):
+    shared = [("all machines", run.shared.outcome_text(result.baseline))] if run.shared else []
+    if rows := [*shared, *_knob_rows(run)]:
         print_table(rows_table(rows), console)
 
 
@@ -335,8 +353,9 @@ def _score_of(request: TuneRequest) -> Score:
 
 def launch_settings(request: TuneRequest) -> RunSettings:
     """Return the settings of a run of launches: budget, windows and adoption test, without the study's identity."""
+    other_limits = (None, None) if request.shared else (request.max_steps, request.max_seconds)
     return RunSettings(
-        max_samples=sample_limit(request.max_samples, request.max_steps, request.max_seconds),
+        max_samples=sample_limit(request.max_samples, *other_limits),
         max_steps=request.max_steps,
         max_seconds=request.max_seconds,
         fixed_windows=True,
@@ -354,27 +373,10 @@ def launch_designer(request: TuneRequest, space: SearchSpace) -> Designer:
 
 
 def _run_settings(request: TuneRequest, engine: Engine, space: SearchSpace, score: Score) -> RunSettings:
-    key, settings = _study_key(request, engine, score), launch_settings(request)
+    key = study_key(request.target, request.command, engine, score)
+    settings = launch_settings(request)
     found = find_earlier(request.log, key, space.to_json(), request.seed)
     earlier, line = chosen_start(found, {name: getattr(settings, name) for name in LIMITS}, is_anew=request.anew)
     if line:
         write_line(f"{PREFIX} {line}")
     return replace(settings, key=key, versions={"ringtune": __version__}, goes_on_from=earlier)
-
-
-def _study_key(request: TuneRequest, engine: Engine, score: Score) -> dict[str, Any]:
-    """Return the study's key: machine, command, engine and score."""
-    command = json.dumps([*request.command, engine.identity] if engine.identity else request.command).encode()
-    return {
-        "hardware": hardware_fingerprint([_machine(engine)], None),
-        "model": hashlib.sha256(command).hexdigest(),
-        "layout": [],
-        "target": request.target,
-        "surface_version": SURFACE_VERSION,
-        "score": score.description,
-    }
-
-
-def _machine(engine: Engine) -> dict[str, Any]:
-    """Return this machine's facts; its GPUs are among them where the engine moves what is on GPUs."""
-    return machine_facts(find_gpus(), installed_nccl()) if engine.is_for_gpus else machine_facts()

@@ -39,7 +39,7 @@ class Acceptor:
     """Accepts connections on a listening socket; used from the event loop alone."""
 
     def __init__(self, listener: socket.socket, places: OpenConnections, metrics: Metrics, ids: IdSource) -> None:
-        """Take a socket that listens already; nothing is accepted before `open`."""
+        """Take a socket that listens already; accepting begins with `open`."""
         self._listener = listener
         self._places = places
         self._metrics = metrics

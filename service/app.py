@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application: the domain, the routes and what stands before them, put together."""
+"""The application: the domain, the routes and the layers before them, put together."""
 
 import asyncio
 import time
@@ -120,7 +120,7 @@ def policy_of(settings: ServiceSettings) -> ServiceLimits:
 def _lifespan(state: AppState) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def run(_app: FastAPI) -> AsyncIterator[None]:
-        """Open the database before the first request; finish what was accepted after the last."""
+        """Open the database before the first request; finish accepted work after the last."""
         log = structlog.get_logger()
         to_thread.current_default_thread_limiter().total_tokens = WORKER_THREADS
         await run_in_threadpool(state.service.migrate)
@@ -139,7 +139,7 @@ def _lifespan(state: AppState) -> Callable[[FastAPI], AbstractAsyncContextManage
 
 
 async def _keep_clean(state: AppState) -> None:
-    """Remove what is older than it may be, now and then; not at once: a wrong clock is often set soon after a start."""
+    """Remove results that are too old, now and then; not at once: a wrong clock is often set soon after a start."""
     if state.settings.retention_days is None:
         return
     retention = state.service.retention
@@ -152,7 +152,7 @@ async def _keep_clean(state: AppState) -> None:
 
 
 async def _tried(work: Callable[[], Removed | None], *, is_repeated: bool = False) -> bool:
-    """Do what retention does; what fails is logged and tried again the next time.
+    """Do retention's work; a failure is logged, and the work tried again the next time.
 
     Args:
         work: The work, for a thread.
@@ -193,7 +193,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _describe_once(app: FastAPI) -> Callable[[], dict[str, object]]:
-    """Return what gives the OpenAPI description, derived when it is first asked for."""
+    """Return the function that gives the OpenAPI description, derived when it is first asked for."""
 
     def description() -> dict[str, object]:
         if app.openapi_schema is None:

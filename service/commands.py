@@ -55,7 +55,7 @@ def _serve_command(make_pages: Callable[[], Any] | None) -> Callable[..., int]:
             str | None, typer.Option(metavar="text|json", help="Format of the log on stderr.")
         ] = None,
     ) -> int:
-        """Run the shared service: it remembers what tuning runs found and gives every job the best known start."""
+        """Run the shared service: it remembers the findings of tuning runs and gives every job the best known start."""
         settings = _settings(
             host=host,
             port=port,
@@ -65,7 +65,7 @@ def _serve_command(make_pages: Callable[[], Any] | None) -> Callable[..., int]:
             log_format=log_format,
         )
         with _of_the_extra():
-            from .serving import serve as serve_forever  # noqa: PLC0415  (each command imports what it needs)
+            from .serving import serve as serve_forever  # noqa: PLC0415  (each command has its own imports)
 
             pages = None if make_pages is None else make_pages()
         serve_forever(settings, announce=_say, pages=pages)
@@ -175,7 +175,7 @@ def import_archive(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File that ringtune export wrote.")],
     database_url: DatabaseUrl = None,
 ) -> int:
-    """Take what an export wrote; what is there already stays as it is."""
+    """Store the lines of an export; rows that are there already stay as they are."""
     with _service(database_url) as service:
         try:
             with file.open(encoding="utf-8") as lines:
@@ -189,7 +189,7 @@ def import_archive(
 
 @contextmanager
 def _of_the_extra() -> Iterator[None]:
-    """Say what to install where a package that only the service needs is missing.
+    """Name the extra to install where a package that only the service needs is missing.
 
     Raises:
         ConfigError: If one is.
@@ -208,7 +208,7 @@ def _of_the_extra() -> Iterator[None]:
 
 def _settings(**flags: Any) -> Any:
     with _of_the_extra():
-        from .settings import ServiceSettings  # noqa: PLC0415  (each command imports what it needs)
+        from .settings import ServiceSettings  # noqa: PLC0415  (each command has its own imports)
 
     return ServiceSettings.read(**flags)
 
@@ -221,7 +221,7 @@ def _service(database_url: str | None) -> Iterator[Any]:
         StoreError: If it cannot be used, or a call on it fails.
     """
     with _of_the_extra():
-        from .domain.policy import ServiceLimits  # noqa: PLC0415  (each command imports what it needs)
+        from .domain.policy import ServiceLimits  # noqa: PLC0415  (each command has its own imports)
         from .domain.service import Service  # noqa: PLC0415
         from .serving import prepare_data_folder, store_errors  # noqa: PLC0415
         from .store.database import Database  # noqa: PLC0415

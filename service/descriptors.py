@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File descriptors: as many as the system lets this process have, and what they leave for connections."""
+"""File descriptors: as many as the system lets this process have, and the share of them for connections."""
 
 import resource
 
@@ -19,7 +19,7 @@ def raise_limit() -> int:
 
 
 def connections_for(wanted: int, files: int) -> int:
-    """Return how many connections there may be: those that are wanted, or what `files` descriptors leave.
+    """Return the number of connections to allow: the wanted ones, or as many as `files` descriptors leave.
 
     Args:
         wanted: The setting.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file `.env` of the working directory: taken only from this user or root, for it decides who may do what."""
+"""The file `.env` of the working directory: taken only from this user or root, for it decides on permissions."""
 
 import os
 import stat

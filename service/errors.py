@@ -1,38 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N818  (names say what a caller is answered, as the codes do)
-"""Every error that the service answers with: a stable code, the HTTP status it means, a title and what to do.
+# ruff: noqa: N818  (names say the answer to a caller, as the codes do)
+"""Every error that the service answers with: a stable code, the HTTP status it means, a title and the remedy.
 
 ::
 
     RingtuneError
      `- ServiceError
-         |- InvalidRequest        422  the call made no sense; nothing was stored
-         |- ImplausibleResult     422  a result that cannot be true; nothing was stored
-         |- OutsideSearchSpace    422  a config or space that is not legal; nothing was stored
+         |- InvalidRequest        422  the call made no sense; no row was stored
+         |- ImplausibleResult     422  a result that cannot be true; no row was stored
+         |- OutsideSearchSpace    422  a config or space that is not legal; no row was stored
          |- Unauthenticated       401  no token, or not a valid one
          |- Forbidden             403  the token lacks the scope
          |- UnknownHost           421  the Host or Origin header names another machine
          |- BodyTooLarge          413  counted on the stream
          |- RateLimited           429  has `retry_after_s`
-         |- QuotaExceeded         429  has `retry_after_s`; nothing was stored
+         |- QuotaExceeded         429  has `retry_after_s`; no row was stored
          |- NotFound              404
          |   |- StudyNotFound
          |   |- TrialNotFound
          |   |- TokenNotFound
          |   `- SessionNotFound
-         |- Conflict              409  what is stored stays as it is
+         |- Conflict              409  the stored rows stay as they are
          |   |- ResultConflict         another body was stored under this trial
          |   |- TrialConflict          another job asked for this trial
          |   |- JobConflict            the job id was first used with another token
          |   |- RunConflict            another log was stored under this run
          |   `- LeaseLost              the lease expired, was released, or a newer one holds
          |- Unavailable           503  has `retry_after_s`; whether the write was stored is not known: ask again
-         |   |- Overloaded             the queue is full; nothing was stored
+         |   |- Overloaded             the queue is full; no row was stored
          |   |- StoreUnavailable       the database does not answer
-         |   `- ShuttingDown           nothing was stored
+         |   `- ShuttingDown           no row was stored
          `- SchemaError           503  the database's schema is not this program's; the service does not start
 
-Nothing here knows an HTTP framework. Every error leaves the service usable.
+This module knows no HTTP framework. Every error leaves the service usable.
 """
 
 from typing import ClassVar
@@ -41,7 +41,7 @@ from ringtune.errors import RingtuneError
 
 
 class ServiceError(RingtuneError):
-    """Root of what the service answers with.
+    """Root of the errors that the service answers with.
 
     Attributes:
         code: Stable, for programs.
@@ -56,26 +56,26 @@ class ServiceError(RingtuneError):
     title: ClassVar[str] = "The service failed"
 
     def __init__(self, detail: str, *, retry_after_s: float | None = None) -> None:
-        """Say what happened, and when to try again."""
+        """Say the event, and when to try again."""
         super().__init__(detail)
         self.detail = detail
         self.retry_after_s = retry_after_s
 
 
 class InvalidRequest(ServiceError):
-    """The call made no sense; nothing was stored."""
+    """The call made no sense; no row was stored."""
 
     code, status, title = "invalid_request", 422, "The request is not valid"
 
 
 class ImplausibleResult(ServiceError):
-    """A result that cannot be true, such as a mean below half of the median; nothing was stored."""
+    """A result that cannot be true, such as a mean below half of the median; no row was stored."""
 
     code, status, title = "implausible_result", 422, "The result cannot be true"
 
 
 class OutsideSearchSpace(ServiceError):
-    """A config or a search space that is not legal; nothing was stored."""
+    """A config or a search space that is not legal; no row was stored."""
 
     code, status, title = "outside_search_space", 422, "Outside of the search space"
 
@@ -111,7 +111,7 @@ class RateLimited(ServiceError):
 
 
 class QuotaExceeded(ServiceError):
-    """The token holds as much as one may; nothing was stored."""
+    """The token holds as much as one may; no row was stored."""
 
     code, status, title = "quota_exceeded", 429, "The token's quota is used up"
 
@@ -129,7 +129,7 @@ class StudyNotFound(NotFound):
 
 
 class TrialNotFound(NotFound):
-    """Nobody asked for this trial."""
+    """The trial was not asked for."""
 
     code, title = "trial_not_found", "There is no such trial"
 
@@ -165,7 +165,7 @@ class TrialConflict(Conflict):
 
 
 class JobConflict(Conflict):
-    """The job id was first used with another token; nothing was stored."""
+    """The job id was first used with another token; no row was stored."""
 
     code, title = "job_conflict", "The job belongs to another token"
 
@@ -188,12 +188,12 @@ class Unavailable(ServiceError):
     code, status, title = "unavailable", 503, "Not available now"
 
     def __init__(self, detail: str, *, retry_after_s: float = 1.0) -> None:
-        """Say what happened, and when to try again."""
+        """Say the event, and when to try again."""
         super().__init__(detail, retry_after_s=retry_after_s)
 
 
 class Overloaded(Unavailable):
-    """There is more to do than can be done; nothing was stored."""
+    """There is more to do than can be done; no row was stored."""
 
     code, title = "overloaded", "Too much to do"
 
@@ -205,7 +205,7 @@ class StoreUnavailable(Unavailable):
 
 
 class ShuttingDown(Unavailable):
-    """The service ends; nothing was stored."""
+    """The service ends; no row was stored."""
 
     code, title = "shutting_down", "The service is shutting down"
 

@@ -47,7 +47,7 @@ class Closable(Protocol):
     """A connection, as far as its place is concerned."""
 
     def close_for(self, reason: Reason) -> None:
-        """End the connection; nothing is waited for."""
+        """End the connection at once."""
         ...
 
 
@@ -59,7 +59,7 @@ class ConnectionLimits:
         connections_max: Maximum number of open connections.
         head_s: Seconds for a request's head.
         idle_s: Seconds between a reply and the next request.
-        unread_s: Seconds in which a client may read nothing of a reply.
+        unread_s: Seconds in which a client may leave a reply unread.
     """
 
     connections_max: int
@@ -79,7 +79,7 @@ class ConnectionLimits:
 
 
 @dataclass
-class _Place:
+class _Standing:
     phase: Awaited
     is_known: bool = False
 
@@ -91,7 +91,7 @@ class OpenConnections:
         """Begin without connections; `clock` is in seconds."""
         self.limits = limits
         self._clock = clock
-        self._places: dict[Closable, _Place] = {}
+        self._places: dict[Closable, _Standing] = {}
         self._known_queues = {phase: OrderedDict[Closable, float]() for phase in Awaited}
         self._stranger_queues = {phase: OrderedDict[Closable, float]() for phase in Awaited}
         self._unread = OrderedDict[Closable, float]()
@@ -111,7 +111,7 @@ class OpenConnections:
         return sum(map(len, self._stranger_queues.values()))
 
     def admit(self, connection: Closable) -> None:
-        """Give a newcomer a place; who has to make room for it is closed."""
+        """Give a newcomer a place; the connection that has to make room for it is closed."""
         strangers, known = self._stranger_queues, self._known_queues
         if self.strangers >= self.limits.strangers_max:
             self._displace((strangers[Awaited.HEAD], strangers[Awaited.IDLE], strangers[Awaited.WORK]))
@@ -123,7 +123,7 @@ class OpenConnections:
                 known[Awaited.IDLE],
             )
             self._displace((*in_order, strangers[Awaited.WORK]))
-        self._places[connection] = _Place(Awaited.HEAD)
+        self._places[connection] = _Standing(Awaited.HEAD)
         strangers[Awaited.HEAD][connection] = self._clock()
 
     def recognise(self, connection: Closable) -> bool:
@@ -139,7 +139,7 @@ class OpenConnections:
         return True
 
     def wait_for(self, connection: Closable, phase: Awaited) -> None:
-        """Note what a connection waits for from now on; its time begins anew unless it waits for its head already."""
+        """Note the event that a connection waits for; its time begins anew unless it waits for its head already."""
         place = self._places.get(connection)
         if place is None or place.phase is phase is Awaited.HEAD:
             return
@@ -192,7 +192,7 @@ class OpenConnections:
         self.remove(connection)
         connection.close_for(reason)
 
-    def _queue(self, place: _Place) -> OrderedDict[Closable, float]:
+    def _queue(self, place: _Standing) -> OrderedDict[Closable, float]:
         queues = self._known_queues if place.is_known else self._stranger_queues
         return queues[place.phase]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets that are handed over as files, as containers do it; knows nothing of what they are for."""
+"""Secrets that are handed over as files, as containers do it; does not know their purpose."""
 
 import stat
 from pathlib import Path

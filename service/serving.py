@@ -76,7 +76,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pages | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what was accepted.
+    """Serve until SIGTERM or SIGINT, then finish accepted work.
 
     Args:
         settings: The address to listen on, and the place of the data.
@@ -109,7 +109,7 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pag
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """Turn what the database says into a StoreError, for people at a command line."""
+    """Turn the database's errors into a StoreError, for people at a command line."""
     try:
         yield
     except ServiceError as error:
@@ -144,9 +144,9 @@ def _acceptor(listener: socket.socket, settings: ServiceSettings, state: AppStat
 
 
 def _load_what_stays() -> None:
-    """Load what the first request would, then have the garbage collector leave alone what the program consists of.
+    """Load the modules of the first request, then have the garbage collector leave the program's own objects alone.
 
-    Either takes 0.1 s, in which nobody is answered: scipy's import at the first result, and looking through 150,000
+    Either takes 0.1 s, in which no request is answered: scipy's import at the first result, and looking through 150,000
     objects, which a thousand results brought about.
     """
     student_t_quantile(1, 0.5)

@@ -154,7 +154,7 @@ class ServiceSettings(BaseSettings):
         """Return the settings, with the secrets that files hold; flags that are None were not given.
 
         Raises:
-            ConfigError: If one is malformed or out of range; it names the setting and what is allowed, not its value.
+            ConfigError: If one is malformed or out of range; it names the setting and its allowed values alone.
                 Or if others could have written the file `.env`.
         """
         file = Path(ENV_FILE).absolute()

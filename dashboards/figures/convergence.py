@@ -79,7 +79,7 @@ def _best_so_far(run: RunReview, analysis: Analysis, points: Sequence[Point]) ->
 
 
 def _band(run: RunReview, last: int) -> list[Any]:
-    """Return the baseline's band; nothing where it has too few windows."""
+    """Return the baseline's band; empty where it has too few windows."""
     times = [sample.log_time for sample in run.windows_of(run.baseline) if sample.log_time is not None]
     if len(times) < 2:
         return []

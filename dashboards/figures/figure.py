@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure as the report and the web pages show it: Plotly's description, what it says in a sentence, and its table.
+"""A figure as the report and the web pages show it: Plotly's description, its message in a sentence, and its table.
 
-Duty: what all figures share. Colours of text and grid are left to the page, which knows whether it is light or dark.
+Duty: the common part of all figures. Colours of text and grid are left to the page, which knows its theme.
 Only traces that are drawn as SVG or canvas are used: Plotly's WebGL traces compile code at run time, which a strict
 content security policy forbids, and they do not print.
 """

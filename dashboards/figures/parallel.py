@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parallel coordinates: one line per trial through an axis per parameter, and through what it measured."""
+"""Parallel coordinates: one line per trial through an axis per parameter, and through its measurements."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ MEASURED = "measured"
 
 
 def parallel_figure(run: RunReview, analysis: Analysis) -> Figure | None:
-    """Return the trials as lines, or None where nothing varied."""
+    """Return the trials as lines, or None where no parameter varied."""
     trials = [trial for trial in analysis.trials if trial.log_time is not None]
     names = varied_names(trials)
     if len(trials) < 2 or not names:

@@ -18,7 +18,7 @@ NO_VALUE = "-"
 
 @dataclass(frozen=True)
 class Compared:
-    """One of several: a name that differs from the others', and what is known of it.
+    """One of several: a name that differs from the others', and its facts.
 
     Attributes:
         name: For people.

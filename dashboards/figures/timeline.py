@@ -76,7 +76,7 @@ def _bars(row: str, spans: Sequence[Span]) -> Any:
 
 
 def _spans(run: RunReview) -> list[Span]:
-    """Return the spans in the order in which they ended; each window reaches back to the end of what came before."""
+    """Return the spans in the order in which they ended; each window reaches back to the end of the one before."""
     spans: list[Span] = []
     events: list[TriedSample | Thought] = sorted([*run.tried, *run.thoughts], key=lambda event: event.t_s)
     before_s = 0.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grafana's dashboards, written by a program: for those who run the service, and for those who run jobs.
+"""Grafana's dashboards, written by a program: for operators of the service, and for users with jobs.
 
-`python -m ringtune.dashboards.grafana FOLDER` writes them; the files beside this one are what it writes.
+`python -m ringtune.dashboards.grafana FOLDER` writes them; the files beside this one are its output.
 """
 
 from .dashboard import Dashboard

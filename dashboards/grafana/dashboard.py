@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dashboard: rows of panels, the variables that choose what they show, and its JSON."""
+"""A dashboard: rows of panels, the variables that filter them, and its JSON."""
 
 import json
 from collections.abc import Sequence

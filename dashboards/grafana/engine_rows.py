@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows about the engine: what it carries, how well it fuses, and the config in force."""
+"""Rows about the engine: its traffic, how well it fuses, and the config in force."""
 
 from .dashboard import PanelRow
 from .panels import Query, over_time, words
@@ -7,7 +7,7 @@ from .selectors import FIRST_RANK, HERE, IDENTITY, JOB
 
 
 def engine_row() -> PanelRow:
-    """Return what the engine carries."""
+    """Return the panels on the engine's traffic."""
     return PanelRow(
         "Engine",
         [

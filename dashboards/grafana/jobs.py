@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard for those who run jobs: do they train, what holds them up, what has the tuner found, at which price."""
+"""The dashboard for users with jobs: do they train, where do they wait, the tuner's finding, and its price."""
 
 from .dashboard import Dashboard, DashboardVariable, PanelRow
 from .engine_rows import config_row, engine_row, fusion_row

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of panels that the dashboards are made of, as Grafana's JSON has them.
 
-Written for Grafana 10 to 12, whose panels have these fields in common. Every panel says what it shows and when to act.
+Written for Grafana 10 to 12, whose panels have these fields in common. Every panel says its subject and when to act.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: what all kinds have.
+    """One panel: the common part of all kinds.
 
     Attributes:
         title: A few words.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard for those who run the service: is it well, who asks what, and where does it wait."""
+"""The dashboard for operators of the service: is it well, its requests by caller, and where does it wait."""
 
 from .dashboard import Dashboard, DashboardVariable, PanelRow
 from .panels import AMBER, RED, Query, heat, number, over_time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows about the tuner: where it is, what it has found, and what that cost."""
+"""Rows about the tuner: its phase, its finding, and the cost of both."""
 
 from .dashboard import PanelRow
 from .panels import Query, lanes, over_time, words
@@ -7,7 +7,7 @@ from .selectors import IDENTITY, JOB
 
 
 def tuner_row() -> PanelRow:
-    """Return where the tuner is and what it has found."""
+    """Return the panels on the tuner's phase and finding."""
     return PanelRow(
         "Tuner",
         [
@@ -92,7 +92,7 @@ def progress_row() -> PanelRow:
 
 
 def price_row() -> PanelRow:
-    """Return what tuning costs."""
+    """Return the panels on the cost of tuning."""
     over = f"max by (training_job) (ringtune_tuner_exploration_seconds_total{{{JOB}}})"
     live = f"max by (training_job) (ringtune_tuner_run_exploration_seconds{{{JOB}}})"
     began = f"max by (training_job) (ringtune_tuner_start_timestamp_seconds{{{JOB}}})"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `ringtune review --html`: verdict, figures and tables in one file.
 
-The page's content security policy names its two scripts by their hashes, so that nothing else could run, whatever names
+The page's content security policy names its two scripts by their hashes, so that no other code runs, whatever names
 stand in a log; and it allows no request. Jinja2 escapes every name, and JSON in script elements has no angle bracket.
 """
 
@@ -98,7 +98,7 @@ def render_page(reviews: Sequence[Review]) -> str:
 
 
 def _rows(reviews: Sequence[Review], sections: Sequence[Section]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the comparison of logs, or of the newest runs of one log; nothing where there is one run."""
+    """Return the comparison of logs, or of the newest runs of one log; empty where there is one run."""
     if len(reviews) == 1 and sections and len(reviews[0].telling_runs) > 1:
         return comparison([(words.run_name(run), run, analyse(run)) for run in reviews[0].telling_runs[-SHOWN_RUNS:]])
     return comparison([(s.path, s.run, s.analysis) for s in sections]) if len(sections) > 1 else []

@@ -39,7 +39,7 @@ class Asset:
     """
 
     def __init__(self, name: str, content: bytes) -> None:
-        """Take a file's content; its name's ending says what it is."""
+        """Take a file's content; its name's ending says its type."""
         stem, ending = Path(name).stem, Path(name).suffix
         digest = hashlib.sha256(content).hexdigest()
         self.url = f"{PREFIX}{stem}.{digest[:HASH_DIGITS]}{ending}"

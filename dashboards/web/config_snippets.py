@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A config as people paste it: variables for a shell, JSON for a program, and the command that asks again.
 
-What was reported ends up in a shell: values are quoted, of the engine's configs only the engine's knobs are taken, and
+Reported values end up in a shell: values are quoted, of the engine's configs only the engine's knobs are taken, and
 those of other engines must be legal there.
 """
 
@@ -19,7 +19,7 @@ from ringtune.tuning.command.engines import engine_names, find_engine
 
 @dataclass(frozen=True)
 class Snippet:
-    """Something to paste: what it is for, what is to be known, and the text."""
+    """Text to paste, with its purpose and a note."""
 
     title: str
     note: str
@@ -38,7 +38,7 @@ class ConfigUse:
 
 
 def snippets_of(config: Config, use: ConfigUse, comment: str) -> tuple[Snippet, ...]:
-    """Return what can be pasted for a config; `comment` says what it rests on."""
+    """Return the texts to paste for a config; `comment` says the evidence behind it."""
     found = []
     variables = _variables(config, use.target)
     if variables:
@@ -59,7 +59,7 @@ def _variables(config: Config, target: str) -> dict[str, str]:
     engine = find_engine(target)
     try:
         return engine.plain_variables(engine.legal(config))
-    except SpaceError:  # somebody reported what the engine has no words for
+    except SpaceError:  # somebody reported a value that the engine does not know
         return {}
 
 

@@ -3,8 +3,8 @@
 
 The key is made for the sign-in page, kept by the browser where scripts of this origin alone can read it, port included,
 and added to forms when they are sent (`static/ringtune.js`). The service has its hash, and puts it into no later page:
-who has the cookie, as every port of the host may, reads pages and finds no key in them. A browser without the key, or
-without JavaScript, is asked for the token instead.
+the cookie alone, which every port of the host may have, reads pages and finds no key in them. A browser without the
+key, or without JavaScript, is asked for the token instead.
 """
 
 from typing import Any, ClassVar
@@ -26,14 +26,14 @@ FIELDS_KEY = "ringtune.unconfirmed_fields"
 
 
 class FormNotConfirmedError(Forbidden):
-    """A form came with neither the session's key nor its token; nothing was changed."""
+    """A form came with neither the session's key nor its token; it was not acted on."""
 
     code: ClassVar[str] = "form_not_confirmed"
     title: ClassVar[str] = "Confirm with your token"
 
 
 async def confirmed(request: Request) -> None:
-    """Check that a form was sent by who signed in; the pages' dependency, before every route.
+    """Check that the signed-in browser sent a form; the pages' dependency, before every route.
 
     A request with a token in its header is confirmed by that: no browser sends it by itself.
 
@@ -59,7 +59,7 @@ async def confirmed(request: Request) -> None:
 
 
 def context_of(request: Request) -> dict[str, Any] | None:
-    """Return what the page needs that asks for the token, and sends the form again; None if there was no such form."""
+    """Return the contents of the page that asks for the token and sends the form again; None without such a form."""
     fields: Fields | None = request.scope.get(FIELDS_KEY)
     if fields is None:
         return None

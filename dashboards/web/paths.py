@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of pages and of the API: nothing that pages add reaches the latter."""
+"""Paths of pages and of the API: additions of the pages never reach the latter."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -19,7 +19,7 @@ class PagePaths:
     """ASGI middleware: requests for pages go one way, all others the other."""
 
     def __init__(self, others: ASGIApp, pages: ASGIApp) -> None:
-        """Send to `pages` what is asked for at a page's path."""
+        """Send requests for a page's path to `pages`."""
         self._others = others
         self._pages = pages
 

@@ -58,7 +58,7 @@ class ProblemPages:
         await self._app(scope, receive, sending)
 
     def _page_of(self, request: Request, start: Message, body: bytes) -> Response:
-        """Return a problem as a page; who is not known, or no longer, is sent to the sign-in."""
+        """Return a problem as a page; a browser that is not known, or no longer, is sent to the sign-in."""
         if start["status"] == 401 and request.method in SAFE_METHODS:
             is_ended = session_id_of(request) is not None
             reply: Response = RedirectResponse(sign_in_url(request, is_ended=is_ended), 303)

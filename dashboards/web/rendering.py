@@ -74,7 +74,7 @@ class Templates:
         }
 
     def text(self, name: str, request: Request, context: Mapping[str, Any]) -> str:
-        """Return a page; of the request it takes where it is, and what its sender may."""
+        """Return a page; of the request it takes its address, and its sender's scopes."""
         scopes = request.scope.get(SCOPES_KEY, frozenset())
         return self._environment.get_template(name).render(
             path=request.url.path,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cookie of somebody who signed in: the id of a session, never a token.
+"""The cookie of a browser that signed in: the id of a session, never a token.
 
 Scripts cannot read it, other sites cannot send it. Other ports of the host can receive it, for cookies know no ports;
-what they get reads pages until it ends, and changes nothing (`confirming`). Over TLS the prefix `__Host-` and `Secure`
+their copy reads pages until it ends, and cannot change data (`confirming`). Over TLS the prefix `__Host-` and `Secure`
 keep it from ports without TLS, and let none of these put another one in its place.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cookie's session becomes who asks, on the pages' paths; the service's own checks of scopes follow."""
+"""A cookie's session becomes the caller, on the pages' paths; the service's own checks of scopes follow."""
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,7 +17,7 @@ class Sessions:
     """ASGI middleware."""
 
     def __init__(self, app: ASGIApp, sessions: BrowserSessions, open_paths: frozenset[str]) -> None:
-        """Wrap `app`; nobody is looked up for `open_paths`."""
+        """Wrap `app`; sessions are not looked up for `open_paths`."""
         self._app = app
         self._sessions = sessions
         self._open_paths = open_paths

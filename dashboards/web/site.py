@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages as one thing, which the service is handed: routes, what is open, and what stands before them."""
+"""The pages as one thing, which the service is handed: routes, open paths, and the layers before them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,7 +45,7 @@ class WebPages:
 
     @property
     def open_paths(self) -> frozenset[str]:
-        """The sign-in and the static files: nothing in them is of any study."""
+        """The sign-in and the static files: no data of any study is in them."""
         return self.assets.urls | {SIGN_IN}
 
     @property
@@ -63,7 +63,7 @@ class WebPages:
         return study_path(study_id)
 
     def wrap(self, app: ASGIApp, sessions: BrowserSessions) -> ASGIApp:
-        """Return what stands before the pages; the first one is met first. Other paths go straight to `app`."""
+        """Return the layers before the pages; the first one is met first. Other paths go straight to `app`."""
         signed_in = Sessions(app, sessions, self.open_paths)
         pages = BrowserHeaders(ProblemPages(OwnForms(signed_in), self._problem_page))
         return PagePaths(app, pages)

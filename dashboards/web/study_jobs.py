@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study's jobs as people read them: what became of each, and why that is said of it."""
+"""A study's jobs as people read them: the outcome of each, and the reason for it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def job_rows(shown: ShownStudy) -> list[JobRow]:
 
 
 def job_row(job: StudyJob, part: JobPart) -> JobRow:
-    """Return a job's row, from what it gave to its study."""
+    """Return a job's row, from its results in its study."""
     return JobRow(
         job=job,
         label=label_of(job),

@@ -28,7 +28,7 @@ Key: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True)
 class StudyReview:
-    """A job's windows, what they teach, and their figures."""
+    """A job's windows, the conclusions from them, and their figures."""
 
     run: RunReview
     analysis: Analysis
@@ -66,14 +66,14 @@ class StudyReviews:
 
 
 def _key(shown: ShownStudy, job: StudyJob | None, windows: Sequence[LedgerResult]) -> Key:
-    """Return all that a review depends on and that may change: the windows, what was decided, and names."""
+    """Return all that a review depends on and that may change: the windows, the decision, and names."""
     study, newest = shown.study, windows[-1].number if windows else 0
     decided = () if job is None else (job.job_id, job.state, job.verdict, *_decision(job).values())
     return study.study_id, newest, len(windows), study.model_name, decided
 
 
 def review_of(shown: ShownStudy, job: StudyJob | None, results: Sequence[LedgerResult]) -> RunReview:
-    """Return a job's windows and what it decided, as the review has a run.
+    """Return a job's windows and its decision, as the review has a run.
 
     Args:
         shown: The study.
@@ -103,7 +103,7 @@ def review_of(shown: ShownStudy, job: StudyJob | None, results: Sequence[LedgerR
 
 
 def _decision(job: StudyJob | None) -> dict[str, Any]:
-    """Return the fields that say what a job chose, and on what evidence; a job that keeps the default has no gain."""
+    """Return the fields with a job's choice and its evidence; a job that keeps the default has no gain."""
     if job is None or job.test is None or job.state != "adopted":
         return {"adopted": False, "chosen": None, "speedup": None, "ci_low": None, "ci_high": None}
     evidence = {"speedup": job.test.speedup, "ci_low": job.test.ci_low, "ci_high": job.test.ci_high}

@@ -95,7 +95,7 @@ def study_table(studies: Iterable[ListedStudy]) -> list[Row]:
 
 
 def job_table(jobs: Iterable[tuple[StudyJob, JobPart]]) -> list[Row]:
-    """Return a study's jobs, each with what it gave to the study, as rows."""
+    """Return a study's jobs, each with its results in the study, as rows."""
     return [
         {
             "job": row.job.job_id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of studies as people read them; what the review already has words for is the review's."""
+"""Figures of studies as people read them; words that the review already has are the review's."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class Finding:
 
 
 def finding_of(study: ListedStudy) -> Finding:
-    """Return what a study found, by the rule of recommendations. A gain is named where it is confirmed alone."""
+    """Return the finding of a study, by the rule of recommendations. A gain is named where it is confirmed alone."""
     best, decided = study.best, verdicts(study.states, DECIDED)
     if not study.trials and not study.states:
         detail = "A job with this key starts with the default. What it measures appears here as it comes."
@@ -157,7 +157,7 @@ def told_mean_gain(gain: MeanGain) -> str:
 
 
 def start_of(study: ListedStudy) -> tuple[str, str]:
-    """Return what a job with a study's key starts with, as the kind and the words of a badge."""
+    """Return the start of a job with a study's key, as the kind and the words of a badge."""
     if study.best is None:
         return "none", "default"
     return ("confirmed", "confirmed") if study.best.is_confirmed else ("prior", "prior")
@@ -210,7 +210,7 @@ def with_bounds(evidence: Evidence) -> str:
 
 
 def said(stand: ReporterStand) -> str:
-    """Return one reporter's word on a config; a gain is named of what its own paired tests adopted."""
+    """Return one reporter's word on a config; a gain is named for one that its own paired tests adopted."""
     name = short(stand.name) if stand.name == stand.job_id else stand.name
     who = f"{'token' if stand.job_id is None else 'job'} {name}"
     if stand.stand == "adopted":
@@ -225,7 +225,7 @@ def telling(stands: Iterable[ReporterStand]) -> list[ReporterStand]:
 
 
 def trust(configs: Iterable[BestConfig]) -> list[str]:
-    """Return which jobs count one by one, and why: nobody checks that they are independent."""
+    """Return which jobs count one by one, and why: their independence is not checked."""
     jobs = [stand for config in configs for stand in config.stands if stand.job_id is not None]
     found = [OPEN_JOBS] if any(stand.token_id is None for stand in jobs) else []
     return [*found, DECLARED_JOBS] if any(stand.token_id is not None for stand in jobs) else found
@@ -273,17 +273,17 @@ def size(value: int | None) -> str:
 
 
 def name_of(study: ListedStudy) -> str:
-    """Return what people call a study's model, or where its fingerprint begins."""
+    """Return people's name of a study's model, or the beginning of its fingerprint."""
     return study.model_name or f"model {short(study.key.model)}"
 
 
 def hardware_of(study: ListedStudy) -> str:
-    """Return what people call a study's machines, else their CPU, cores and hosts, else where their key begins."""
+    """Return people's name of a study's machines, else their CPU, cores and hosts, else the beginning of their key."""
     return study.hardware_name or study.machines or f"machine {short(study.key.hardware)}"
 
 
 def live_words(states: Mapping[State, int], idle_s: float | None) -> str:
-    """Return whether a study's page is live, and since when nothing came."""
+    """Return whether a study's page is live, and for how long it was silent."""
     if states.get("running"):
         return f"Live: {verdicts(states, ('running',))}"
     return "No job is running" if idle_s is None else f"No job is running; last result {age(idle_s)}"

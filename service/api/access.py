@@ -50,10 +50,10 @@ class _Known:
 
 
 class Callers:
-    """Finds who calls; remembers it for a moment, so that a revoked token works that long at most.
+    """Finds the caller of a request; remembers it for a moment, so that a revoked token works that long at most.
 
     Attributes:
-        of_settings: The tokens that are settings, and who calls with them.
+        of_settings: The tokens that are settings, each with its caller.
     """
 
     def __init__(self, service: Service, settings: ServiceSettings, clock: Callable[[], float]) -> None:
@@ -71,11 +71,11 @@ class Callers:
         self._known: LRUCache[bytes, _Known] = LRUCache(MAX_KNOWN)
         self._strangers: LRUCache[bytes, _Known] = LRUCache(MAX_KNOWN)  # apart: guesses make no caller forgotten
         self._pending: dict[bytes, asyncio.Future[Caller | None]] = {}
-        # Of their own: who is known must not wait for work to end, nor for guesses.
+        # Of their own: known callers must not wait for work to end, nor for guesses.
         self._threads, self._threads_of_known = CapacityLimiter(MAX_LOOKUPS), CapacityLimiter(MAX_LOOKUPS)
 
     async def find_from(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
-        """Return who sent these headers with a request; an address that sends many invalid tokens has to wait.
+        """Return the caller who sent these headers; an address that sends many invalid tokens has to wait.
 
         Raises:
             Unauthenticated: As `find`, and so for all that it raises.
@@ -84,7 +84,7 @@ class Callers:
         authorization = headers.get(b"authorization")
         if authorization is None:
             return await self.find(headers)
-        _secret_of(authorization)  # what can be no token is no guess
+        _secret_of(authorization)  # a text that can be no token is no guess
         address = str((scope.get("client") or ("unknown", 0))[0])
         self._guesses.check(address, authorization)
         try:
@@ -96,7 +96,7 @@ class Callers:
         return caller
 
     async def find(self, headers: Mapping[bytes, bytes]) -> Caller:
-        """Return who sent these headers.
+        """Return the caller who sent these headers.
 
         Raises:
             Unauthenticated: If there is no valid token, and the service is not open.
@@ -126,7 +126,7 @@ class Callers:
             if key not in self._known and len(self._pending) >= MAX_LOOKUPS:
                 raise Overloaded("too many tokens are being looked up; try again")
             self._pending[key] = asyncio.ensure_future(self._look_up(key, look_up))
-        return await asyncio.shield(self._pending[key])  # one caller who goes away does not cost the others the answer
+        return await asyncio.shield(self._pending[key])  # a caller that goes away does not cost the others the answer
 
     async def _look_up(self, key: bytes, look_up: Callable[[], Caller | None]) -> Caller | None:
         threads = self._threads_of_known if key in self._known else self._threads
@@ -141,7 +141,7 @@ class Callers:
         return caller
 
     def _stranger(self) -> Caller | None:
-        """Return a caller who may nothing if a token was ever created; None if the service is open."""
+        """Return a caller without permissions if a token was ever created; None if the service is open."""
         return Caller(None, frozenset()) if self._service.tokens.list() else None
 
     def _authenticated(self, secret: bytes) -> Caller | None:
@@ -178,7 +178,7 @@ class Access:
 
 
 def let_in(scope: Scope, caller: Caller) -> None:
-    """Note in a request's scope who sent it, and count its connection with those of known callers.
+    """Note in a request's scope its caller, and count its connection with those of known callers.
 
     Raises:
         Overloaded: If no place is left among these.

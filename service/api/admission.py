@@ -2,7 +2,7 @@
 """Admission: a limited number of requests at work or waiting for it.
 
 A request takes a place only once everything that needs none has been tried: a cached recommendation is answered however
-much there is to do, and a body that comes slowly keeps nobody out. Writes always need a place; while none is free they
+much there is to do, and a slow body keeps no other request out. Writes always need a place; while none is free they
 are refused before their token and their body, which would cost more than the refusal. A request whose token is known
 and whose body is there comes to its place before the next one is begun, so that a crowd is not let in as a whole.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of browsers, looked up anew for every request, so that one that ended is over at once.
 
-Ids that nobody gave out are looked up in threads of their own, few of which may wait: guesses keep out nobody who is
+Unknown ids are looked up in threads of their own, few of which may wait: guesses keep out no browser that is
 signed in.
 """
 
@@ -31,7 +31,7 @@ class SignedIn:
     Attributes:
         session_id: The id in the cookie.
         session: The stored session.
-        caller: The token that it was begun with, and what that may.
+        caller: The token that it was begun with, and its scopes.
     """
 
     session_id: str = field(repr=False)
@@ -48,7 +48,7 @@ class BrowserSessions:
         self._callers = callers
         self._known: LRUCache[str, None] = LRUCache(MAX_KNOWN)
         self._threads, self._threads_of_strangers = CapacityLimiter(LOOKUPS), CapacityLimiter(LOOKUPS)
-        # Apart: a database that takes no writes, or not soon, keeps nobody from looking.
+        # Apart: a database that takes no writes, or not soon, still answers reads.
         self._threads_that_write, self._thread_that_notes = CapacityLimiter(WRITES), CapacityLimiter(1)
         self._touching: dict[str, asyncio.Task[None]] = {}
 

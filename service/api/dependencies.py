@@ -35,7 +35,7 @@ EXPORTS = 2
 HEALTH_THREADS = 2
 """Threads for health alone, so that it is answered while all others are busy."""
 READING_THREADS = 1
-"""For bodies whose reading takes a while: it holds the interpreter's lock, so that more threads would gain nothing."""
+"""For bodies whose reading takes a while: it holds the interpreter's lock, so that more threads would not help."""
 SMALL_BODY_BYTES = 16 << 10
 """Bodies up to this size are read at once: that takes less than a switch of threads."""
 

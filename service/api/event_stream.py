@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server-sent events: what is stored, as it happens, for programs and for pages alike.
+"""Server-sent events: stored results as they come, for programs and for pages alike.
 
-Frames are FastAPI's. The rest is ours: a bounded number of places, an end for whoever reads nothing or may no longer
+Frames are FastAPI's. The rest is ours: a bounded number of places, an end for clients that do not read or may no longer
 listen, and signs of life at the interval of the settings.
 """
 
@@ -28,7 +28,7 @@ POLL_S = 0.5
 RETRY_MS = 3000
 NUMBER = r"^[0-9]{1,18}$"
 UNREAD_HEARTBEATS = 3
-"""Heartbeats in which a client may read nothing."""
+"""Heartbeats that a client may leave unread."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 MayListen: TypeAlias = Callable[[], Awaitable[bool]]
@@ -40,15 +40,15 @@ After: TypeAlias = Annotated[
 
 
 class EventStream(StreamingResponse):
-    """A reply that takes a place among the listeners while it lasts, and ends when nobody reads it.
+    """A reply that takes a place among the listeners while it lasts, and ends when its client does not read it.
 
-    What waits to be read is bounded: the server stops taking frames when its buffer is full.
+    The unread frames are bounded: the server stops taking frames when its buffer is full.
     """
 
     media_type = "text/event-stream"
 
     def __init__(self, frames: AsyncIterator[bytes], listeners: Listeners, unread_s: float) -> None:
-        """Send `frames`; a client that reads nothing for `unread_s` is let go."""
+        """Send `frames`; a client that leaves them unread for `unread_s` is let go."""
         super().__init__(frames, headers=HEADERS)
         self._listeners = listeners
         self._unread_s = unread_s
@@ -70,7 +70,7 @@ class EventStream(StreamingResponse):
 
 
 class _UnreadError(Exception):
-    """The client has read nothing for too long."""
+    """The client has not read for too long."""
 
 
 async def event_stream(state: AppState, known: str | None, may_listen: MayListen) -> EventStream:

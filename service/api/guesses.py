@@ -2,7 +2,7 @@
 """Guesses of tokens: an address that sends many different tokens that are not valid has to wait, and the log says so.
 
 A token that was valid from the same address before goes on to work meanwhile. Behind a proxy all clients have the
-proxy's address: there a flood of guesses makes those wait who come with a token for the first time.
+proxy's address: there a flood of guesses makes clients wait that come with a token for the first time.
 """
 
 import hashlib

@@ -27,7 +27,7 @@ class Health(WireModel):
 
 @router.get("/healthz")
 async def healthz() -> Health:
-    """Report that the process lives; asks nothing of the database."""
+    """Report that the process lives, without a look at the database."""
     return Health()
 
 

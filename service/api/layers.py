@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layers that a request passes on its way to its route, each beside the reason for its place.
 
-`tests/contract/service/test_layers.py` swaps every two neighbours, and sees what each reason promises break.
+`tests/contract/service/test_layers.py` swaps every two neighbours, and sees the promise of each reason break.
 """
 
 import time

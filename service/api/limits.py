@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds on what a client may cost: requests per token; bytes, JSON values and seconds of a body.
+"""Bounds on the cost of a client: requests per token; bytes, JSON values and seconds of a body.
 
-What is over a bound is refused at once, with `Retry-After` where waiting helps; nothing queues without end.
+A request over a bound is refused at once, with `Retry-After` where waiting helps; no queue is without end.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -76,7 +76,7 @@ class BodyLimit:
     """
 
     def __init__(self, app: ASGIApp, *, bytes_max: int, by_path: Mapping[str, int], timeout_s: float) -> None:
-        """Allow `bytes_max`, or what `by_path` says for a path; a body has to be there after `timeout_s`."""
+        """Allow `bytes_max`, or the number in `by_path` for a path; a body has to be there after `timeout_s`."""
         self._app = app
         self._bytes_max = bytes_max
         self._by_path = by_path
@@ -150,7 +150,7 @@ class _BodyShare:
         self.held += count
 
     def give_back(self) -> None:
-        """Count nothing any more: the bytes were dropped."""
+        """End the count: the bytes were dropped."""
         self._budget.held -= self.held
         self.held = 0
 
@@ -186,7 +186,7 @@ async def _gather(receive: Receive, bytes_max: int, share: _BodyShare) -> bytes 
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body once, and then what the connection has to say."""
+    """Return a `receive` that gives the body once, and then the connection's further messages."""
     waiting = [body]
 
     async def receive_again() -> Message:

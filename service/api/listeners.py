@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of those who follow the events: bounded, for each keeps a connection and asks the database."""
+"""The places of clients that follow the events: bounded, for each keeps a connection and asks the database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from ringtune.service.errors import Overloaded
 
 
 class Listeners:
-    """Counts who listens; used from the event loop alone."""
+    """Counts the listeners; used from the event loop alone."""
 
     def __init__(self, places: int) -> None:
         """Allow so many at a time."""

@@ -26,7 +26,7 @@ class Metrics:
     """The process's counters, in a registry of their own."""
 
     def __init__(self, service: Service, listeners: Listeners) -> None:
-        """Count from zero; what there is to do is asked of `service` when somebody reads."""
+        """Count from zero; the load is asked of `service` when the metrics are read."""
         self.registry = CollectorRegistry()
         labels = ("method", "route")
         self._requests = Counter("ringtune_requests", "Requests answered.", (*labels, "status"), registry=self.registry)
@@ -80,13 +80,13 @@ class Metrics:
 
 
 class _LoadCollector(Collector):
-    """Asks the domain what there is to do, at the moment somebody wants to know."""
+    """Asks the domain for its load, at the moment the metrics are read."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: registering must not ask the database."""
+        """Return no metrics: registering must not ask the database."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI description: what FastAPI derives from the routes, and what the middleware adds to every one of them."""
+"""The OpenAPI description: FastAPI's, derived from the routes, and the middleware's addition to every one of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

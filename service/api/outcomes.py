@@ -19,7 +19,7 @@ from .request_ids import request_id_of
 class Outcomes:
     """ASGI middleware: counts replies by their route's template, never by a path that a client made up.
 
-    The reply to a bug says that it is one, and nothing else; the log has the rest.
+    The reply to a bug says that it is one, and no more; the log has the rest.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -20,7 +20,7 @@ class PageState:
     """Dependencies of pages besides the API's: `app.state.pages_state`.
 
     Attributes:
-        callers: Finds who holds a token.
+        callers: Finds the holder of a token.
         sessions: Browsers that signed in.
         overview: The overview of studies.
         tables: Whole tables, for download.
@@ -55,7 +55,7 @@ class Pages(Protocol):
         ...
 
     def wrap(self, app: ASGIApp, sessions: BrowserSessions) -> ASGIApp:
-        """Return what stands before everything else, the checks of who may included.
+        """Return the application behind the pages' own layers, before the checks of permissions.
 
         Args:
             app: The application that gets the requests.

@@ -58,7 +58,7 @@ def problem_response(
 
 
 async def send_problem(error: ServiceError, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with an error from a middleware; what is left of the request's body is not read."""
+    """Answer with an error from a middleware; the rest of the request's body is not read."""
     headers = {"connection": "close"} if error.status in {408, 413} else None
     await problem_response(error, request_id_of(scope), headers=headers)(scope, receive, send)
 
@@ -76,7 +76,7 @@ async def _service_error(request: Request, error: Exception) -> Response:
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:
-    """Name the fields; what was sent is not repeated, for it may be large or secret."""
+    """Name the fields; their values are not repeated, for they may be large or secret."""
     assert isinstance(error, RequestValidationError)
     found = _without_alternatives(error.errors())
     fields = [
@@ -107,7 +107,7 @@ def _without_alternatives(errors: Sequence[Any]) -> list[Any]:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Answer what the framework refuses: unknown routes and methods, bodies that are no JSON.
+    """Answer the framework's refusals: unknown routes and methods, bodies that are no JSON.
 
     The framework wraps errors of our own that are raised while it reads a body; their words are more exact.
     """

@@ -2,7 +2,7 @@
 """The fast path: recommendations that were encoded a moment ago are answered before any routing, for the same query.
 
 An entry lives for `cache_ttl_s`. That is the whole invalidation: a recommendation that is a second old is as good as
-one that was asked for a second earlier, and a write has nothing to find and nothing to lock.
+one that was asked for a second earlier, and a write finds and locks no entry.
 """
 
 import threading
@@ -44,7 +44,7 @@ class RecommendationCache:
 
 
 class CachedRecommendations:
-    """ASGI middleware: answers what the cache has; everything else passes."""
+    """ASGI middleware: answers from the cache where it can; everything else passes."""
 
     def __init__(self, app: ASGIApp, *, cache: RecommendationCache, metrics: Metrics) -> None:
         """Wrap `app`."""

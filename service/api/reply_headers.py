@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headers that every reply has unless its route says otherwise: nothing is guessed, kept or asked for in the clear."""
+"""Headers that every reply has unless its route says otherwise: no guessed type, no copy kept, no plain HTTP."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

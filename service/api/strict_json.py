@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON as the service reads it: no NaN, no infinity, no lone surrogate, no nesting without end, no name twice.
 
-A whole value is checked by two readers, each for what the other one takes: names that occur twice and numbers beyond
-the largest by the standard library's, everything else by Pydantic's. Both hold the interpreter's lock while they read:
-large values are read piece by piece, in a thread.
+A whole value is checked by two readers, each for faults that the other one takes: names that occur twice and numbers
+beyond the largest by the standard library's, everything else by Pydantic's. Both hold the interpreter's lock while they
+read: large values are read piece by piece, in a thread.
 """
 
 import codecs
@@ -57,7 +57,7 @@ def strict_value(text: str | bytes) -> Any:
 
 
 def _read(text: str | bytes) -> tuple[Any, str | None]:
-    """Return a text's value and None, or nothing and why it is none.
+    """Return a text's value and None, or None and the reason why it has none.
 
     The reader's own error ends here: it would keep all that had been read until somebody has handled it.
     """
@@ -183,7 +183,7 @@ class JsonStream:
             pass
 
     def _read_on(self) -> bool:
-        """Forget what was read, add the next piece, and tell whether there was one."""
+        """Drop the text that was read, add the next piece, and tell whether there was one."""
         try:
             piece = next(self._pieces, "")
         except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decisions of the service: the next config of a job, the value of a result, recommendations.
 
-It knows the store and the tuner, and nothing of HTTP. `Service` is the way in.
+It knows the store and the tuner, and no HTTP. `Service` is the way in.
 """
 
 from .policy import ServiceLimits

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export and import: everything that was learned as JSON lines, which any database of this service takes back.
 
-The first line says what it is; then each study is followed by its results, in the order in which they were stored, and
-its runs; the last line seals them. Leases, tokens and the audit stay where they are. What is derived is derived anew.
+The first line names the format; then each study is followed by its results, in the order in which they were stored, and
+its runs; the last line seals them. Leases, tokens and the audit stay where they are. Derived rows are derived anew.
 """
 
 import json
@@ -44,14 +44,14 @@ UNSEALED_SCHEMA = 1
 UNNAMED_SCHEMA = 2
 """Schema of exports whose rows did not name the token that they came with."""
 UNDIGESTED_SCHEMA = 3
-"""Schema of exports whose rows had a digest of what was reported alone."""
+"""Schema of exports whose rows had a digest of the report alone."""
 SCHEMA = 4
 SCHEMAS = (UNSEALED_SCHEMA, UNNAMED_SCHEMA, UNDIGESTED_SCHEMA, SCHEMA)
 ROW_DIGEST = "row_digest"
 DIGESTED = ("study_id", "trial_id", "body_digest", "status", "status_reason", "received_unix_s", "token_id")
-"""Columns in a row's digest: what was reported has one of its own."""
+"""Columns in a row's digest: the report has one of its own."""
 TRIAL_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_.:-]{1,64}")
-"""A UUID, as the service's clients make them, or what looks like an id: nothing to quote anywhere."""
+"""A UUID, as the service's clients make them, or a text like an id: it needs quotes nowhere."""
 TOKEN_ID = re.compile(r"[0-9a-f]{16,32}|setting:(admin|read)|unrecorded")
 CHUNK = 500
 """Lines per transaction: others write meanwhile."""
@@ -86,14 +86,14 @@ class Archive:
         yield seal.line
 
     def take(self, lines: Iterable[str]) -> Imported:
-        """Store what an export wrote, beside what is there; what is there already changes nothing.
+        """Store an export beside the present rows; rows that are there already are left as they are.
 
         Args:
             lines: All of an export's, with their newlines or without.
 
         Raises:
-            InvalidRequest: If the export is not whole: nothing is stored; or if a line is none of an export: the lines
-                before it may be stored.
+            InvalidRequest: If the export is not whole: then no line is stored; or if a line is none of an export:
+                the lines before it may be stored.
             ResultConflict: If a trial has another result here; the lines before it may be stored.
         """
         with rereadable(lines) as read:
@@ -260,7 +260,7 @@ class _Chunk:
                 raise conflict
 
     def _past(self, unix_s: float) -> float:
-        """Return a time, now if it is later; raises InvalidRequest for what is none."""
+        """Return a time, now if it is later; raises InvalidRequest for a value that is no time."""
         if isinstance(unix_s, bool) or not isinstance(unix_s, int | float) or not 0.0 <= unix_s < math.inf:
             raise InvalidRequest(f"{unix_s!r:.100} is no time: seconds since 1970, a number")
         return min(float(unix_s), self._now)
@@ -290,7 +290,7 @@ def _key(data: Mapping[str, Any]) -> StudyKey:
 
 
 def _checked_reason(reason: object) -> str | None:
-    """Return why a result is kept apart, None for one that is not; raises InvalidRequest for what cannot be shown."""
+    """Return why a result is kept apart, None for one that is not; raises InvalidRequest if it cannot be shown."""
     if reason is None or (isinstance(reason, str) and len(reason) <= MAX_REASON and reason.isprintable()):
         return reason
     raise InvalidRequest(f"the status's reason is no text of up to {MAX_REASON} printable characters")
@@ -313,7 +313,7 @@ def _lines(connection: Connection) -> Iterator[str]:
 
 
 def _row_digest(row: Mapping[str, Any]) -> str:
-    """Return the digest of what the service added to a result; without a key, it tells mistakes, not forgers."""
+    """Return the digest of the service's additions to a result; without a key, it tells mistakes, not forgers."""
     return digest(canonical([row.get(name) for name in DIGESTED]))
 
 
@@ -329,7 +329,7 @@ def _schema(first: str) -> int:
 
 
 def _pass(_data: dict[str, Any]) -> None:
-    """Take nothing of the last line, which was looked at first."""
+    """Skip the last line, which was looked at first."""
 
 
 def _line(kind: str, row: Mapping[str, Any], without: tuple[str, ...] = ()) -> str:

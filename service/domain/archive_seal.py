@@ -43,7 +43,7 @@ class LineSeal:
 
 @contextmanager
 def rereadable(lines: Iterable[str]) -> Iterator[Callable[[], Iterator[str]]]:
-    """Yield what begins to read lines from the first one, each time; those that come only once are copied.
+    """Yield functions that begin to read lines from the first one, each time; lines that come only once are copied.
 
     Args:
         lines: Each with its newline or without.

@@ -17,13 +17,13 @@ from .submission import check_id
 
 
 def take_job(connection: Connection, study_id: str, data: Mapping[str, Any], past: Callable[[float], float]) -> None:
-    """Keep what an export says of a job, unless the job is known here.
+    """Keep an export's facts of a job, unless the job is known here.
 
     Args:
         connection: Connection to the database.
         study_id: The study's id here.
         data: The line.
-        past: Returns a time that is not in the future; raises InvalidRequest for what is none.
+        past: Returns a time that is not in the future; raises InvalidRequest for a value that is no time.
 
     Raises:
         InvalidRequest: If it cannot be.

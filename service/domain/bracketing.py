@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows and the baseline windows next to them, as a job's results come in their order.
 
-Windows wait until the next baseline window of their job: then both neighbours are known. What waits is kept in the
-row of the job's baseline, so that it does not matter how many transactions the results take.
+Windows wait until the next baseline window of their job: then both neighbours are known. The waiting ones are kept in
+the row of the job's baseline, so that it does not matter how many transactions the results take.
 """
 
 from dataclasses import dataclass, field
@@ -35,11 +35,11 @@ class OpenWindows:
 
     @classmethod
     def from_row(cls, baseline: JobSummary | None) -> "OpenWindows":
-        """Return what a job's baseline row keeps; nothing where there is no row yet."""
+        """Return the contents of a job's baseline row; empty where there is no row yet."""
         return cls() if baseline is None else cls(*baseline.open_parts)
 
     def text(self) -> str:
-        """Return what the row keeps."""
+        """Return the contents of the row."""
         return canonical([self.baseline_e9, self.waiting])
 
     def wait(self, config_digest: str, log_step_e9: int) -> None:
@@ -49,7 +49,7 @@ class OpenWindows:
             self.waiting[config_digest] = [count + 1, total + log_step_e9]
 
     def close(self, log_step_e9: int) -> dict[str, Gains]:
-        """Take the next baseline window, and return what the windows before it add to their configs' sums."""
+        """Take the next baseline window, and return the additions of the windows before it to their configs' sums."""
         gains = {}
         if self.baseline_e9 is not None:
             faster, slower = sorted((self.baseline_e9, log_step_e9))

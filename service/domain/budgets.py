@@ -4,7 +4,7 @@
 A budget is a token bucket: it comes back evenly over the day, and a share of it may be spent at once. Without a token,
 where the service is open, there is none.
 
-What is refused is refused before it is stored, and may be sent again as it is, later.
+A refused report is refused before it is stored, and may be sent again as it is, later.
 """
 
 from collections.abc import Collection
@@ -24,7 +24,7 @@ AT_ONCE = 1 / 30
 """Share of a day's rows and bytes that may come at once: with the defaults 5,000 rows, those of fifty jobs.
 Jobs may come all at once."""
 ROW_BYTES = 400
-"""Bytes of a row beside its texts: ids, numbers and what the indexes have of it."""
+"""Bytes of a row beside its texts: ids, numbers and their share of the indexes."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Budgets:
     """The budgets of some tokens in one transaction."""
 
     def __init__(self, usage: dict[str, TokenUsageRow], limits: ServiceLimits, now_unix_s: float) -> None:
-        """Begin with what was used, by token."""
+        """Begin with the budgets used so far, by token."""
         self._usage = usage
         self._spent: set[str] = set()
         self._now = now_unix_s
@@ -60,13 +60,13 @@ class Budgets:
 
     @classmethod
     def load(cls, connection: Connection, token_ids: Collection[str | None], limits: ServiceLimits) -> "Budgets":
-        """Read what some tokens have used."""
+        """Read the budgets that some tokens have used."""
         named = {token_id for token_id in token_ids if token_id is not None}
         usage = token_usage.of_tokens(connection, named) if named else {}
         return cls(usage, limits, now_unix_s(connection))
 
     def spend(self, token_id: str | None, cost: Cost) -> QuotaExceeded | None:
-        """Take from a token's budget; return why it does not suffice, and then nothing was taken."""
+        """Take from a token's budget, or return why it does not suffice, and leave it as it is."""
         if token_id is None:
             return None
         used = self._now_used(token_id)
@@ -86,11 +86,11 @@ class Budgets:
         return None if token_id is None else self._lack(self._now_used(token_id), ONE_JOB)
 
     def save(self, connection: Connection) -> None:
-        """Write what was taken."""
+        """Write the new budgets."""
         token_usage.put(connection, [self._usage[token_id] for token_id in sorted(self._spent)])
 
     def _lack(self, used: TokenUsageRow, cost: Cost) -> QuotaExceeded | None:
-        """Return what is missing for a cost; one that is larger than may come at once needs all that may."""
+        """Return the missing part of a cost; one that is larger than may come at once needs all that may."""
         left = {name: max(self._at_once(name) - getattr(used, name), 0.0) for name in self._per_day}
         short = {name: min(getattr(cost, name), self._at_once(name)) - left[name] for name in self._per_day}
         wait_s = {name: DAY_S * lack / self._per_day[name] for name, lack in short.items() if lack > 0}
@@ -100,7 +100,7 @@ class Budgets:
         return self._refusal(name, wait_s[name])
 
     def _now_used(self, token_id: str) -> TokenUsageRow:
-        """Return what a token has used and has not got back yet."""
+        """Return the used part of a token's budget that has not come back yet."""
         known = self._usage.get(token_id)
         if known is None:
             return TokenUsageRow(token_id=token_id, rows=0.0, size=0.0, jobs=0.0, at_unix_s=self._now)

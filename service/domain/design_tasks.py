@@ -84,14 +84,14 @@ class DesignTasks:
 
 
 def trials(rows: Sequence[ReportRow], baselines: Sequence[JobSummary], default: Config) -> list[dict[str, Any]]:
-    """Return results as trials, the baseline first, step times scaled to what the median job's baseline takes.
+    """Return results as trials, the baseline first, step times scaled to those of the median job's baseline.
 
-    Jobs whose baseline is not that of the most jobs stay as they are: nothing says how they compare.
+    Jobs whose baseline is not that of the most jobs stay as they are: there is no measure to compare them by.
 
     Args:
         rows: Ledger rows, the oldest first.
         baselines: Rows of `job_summaries` with jobs' baselines.
-        default: Baseline: the config of a job that sets nothing.
+        default: Baseline: the config of a job without settings.
     """
     shared = Counter(row.baseline for row in baselines).most_common(1)
     alike = (row for row in baselines if row.baseline == shared[0][0])
@@ -111,6 +111,6 @@ def _sample(row: ReportRow, scale: float) -> list[float]:
 
 
 def default_in(space: SearchSpace, layout: Sequence[int]) -> Config:
-    """Return the config of a job of a layout that sets nothing; where that is not in the space, the space's default."""
+    """Return the config of a job of a layout without settings; where that is not in the space, the space's default."""
     default = default_config(layout) if is_of_engine(space) else space.default()
     return default if space.contains(default) else space.default()

@@ -70,7 +70,7 @@ def _believed(designer: Any, config: Config, trials: Sequence[Trial], number: in
     """Return a trial with the result that is expected of a config that is not measured yet.
 
     So the next suggestion differs (Ginsbourger, Le Riche, Carraro 2010, "Kriging is well-suited to parallelize
-    optimization": the Kriging believer). Without any sample there is nothing to expect.
+    optimization": the Kriging believer). Without any sample there is no expectation.
     """
     measured = [sample for trial in trials for sample in trial.samples]
     if not measured:

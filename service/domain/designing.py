@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suggestions computed ahead: processes that run a designer, and a thread each that feeds it and keeps what it says.
+"""Suggestions computed ahead: processes that run a designer, and a thread each that feeds it and keeps its answers.
 
 A request never waits for any of this. A process that dies, or takes too long, is replaced; while none works, asks are
 answered with space-filling configs.
@@ -80,7 +80,7 @@ class DesignProcess:
         self._reader.join(END_S)
 
     def kill(self) -> None:
-        """End the process at once, in the middle of what it does."""
+        """End the process at once, in the middle of its work."""
         self._process.kill()
 
     def _read(self) -> None:
@@ -106,7 +106,7 @@ class Designing:
         Args:
             count: Processes; 0 is allowed.
             timeout_s: Until one that does not answer is replaced.
-            task_of: Returns what is to be computed for a study in a space, None for nothing.
+            task_of: Returns the task of a study in a space, None where there is none.
             keep: Takes the configs for it.
         """
         self._timeout_s = timeout_s
@@ -137,7 +137,7 @@ class Designing:
             self._changed.notify()
 
     def figures(self) -> tuple[int, int, float]:
-        """Return how many processes live, how many suggestions they computed, and what they took, seconds."""
+        """Return the numbers of live processes and of computed suggestions, and the seconds that these took."""
         with self._changed:
             alive = sum(process.is_alive for process in self._processes.values())
             return alive, self._designs, self._design_s
@@ -148,7 +148,7 @@ class Designing:
             return tuple(process.pid for process in self._processes.values() if process.is_alive)
 
     def close(self) -> None:
-        """End threads and processes; what they are at is dropped."""
+        """End threads and processes; their present work is dropped."""
         with self._changed:
             self._is_closed = True
             for process in self._processes.values():
@@ -194,7 +194,7 @@ class Designing:
             self._design_s += time.monotonic() - began
 
     def _answer(self, place: int, asked: AskedSpace, task: DesignTask) -> dict[str, Any] | None:
-        """Return what a process says of a task; a task whose process died goes to the next one."""
+        """Return a process's answer to a task; a task whose process died goes to the next one."""
         end_s = time.monotonic() + self._timeout_s
         for _ in range(ATTEMPTS):
             process = self._process(place)

@@ -14,7 +14,7 @@ class Events:
         self._database = database
 
     def since(self, number: int, limit: int = 500) -> tuple[ResultEvent, ...]:
-        """Return what came after an event's number, the oldest first; 0 begins at the beginning."""
+        """Return the events after a number, the oldest first; 0 begins at the beginning."""
         with self._database.looking() as connection:
             rows = reports.since(connection, number, limit)
         return tuple(

@@ -27,7 +27,7 @@ from ringtune.tuner.statistics.student_t import normal_quantile
 E9, E12 = 1e9, 1e12
 SAMPLE_STD = 0.03
 """Standard deviation of ln(step time), one window against another of the same job: of the 4-5 % between single scores
-on real logs, what is left after the median over a window."""
+on real logs, the remainder after the median over a window."""
 NEIGHBOURS = 2
 """Baseline windows that a window is compared with."""
 MAX_JOBS = 64
@@ -47,7 +47,7 @@ class Tally:
 
 
 def tally(report: NewReport, *, is_baseline: bool = False) -> Tally:
-    """Return what a valid result adds to its job's sums.
+    """Return the addition of a valid result to its job's sums.
 
     A paired test is a stronger statement than a window, but both are kept: `stand_of` chooses. The baseline has none.
     """
@@ -66,7 +66,7 @@ def mean_log_step(sums: JobSummary) -> float | None:
 
 
 def stand_of(reporter: str, rows: Sequence[JobSummary], max_speedup: float) -> Stand | None:
-    """Return a reporter's word on a config, None where it has nothing to compare with.
+    """Return a reporter's word on a config, None where it has no measurement to compare with.
 
     Args:
         reporter: The reporter's name, from `reporter_of`.
@@ -88,13 +88,13 @@ def stand_of(reporter: str, rows: Sequence[JobSummary], max_speedup: float) -> S
 
 
 def _by_tests(rows: Sequence[JobSummary]) -> tuple[StandName, Estimate, float]:
-    """Return what paired tests say, and since when."""
+    """Return the finding of paired tests, and since when."""
     estimate = pooled(map(_test, rows))
     return "adopted" if estimate.low > 0.0 else "kept", estimate, min(row.tested_unix_s or 0.0 for row in rows)
 
 
 def _by_windows(compared: Sequence[JobSummary]) -> tuple[StandName, Estimate, float]:
-    """Return what windows between two baseline windows say, and since when."""
+    """Return the finding of windows between two baseline windows, and since when."""
     estimate = _between_neighbours(compared)
     name: StandName = "faster" if estimate.low > 0.0 else "slower" if estimate.high < 0.0 else "unclear"
     return name, estimate, min(row.first_unix_s for row in compared)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs: what they say of themselves, and the state that follows from it and from when they reported last.
+"""Jobs: their reports of themselves, and the state that follows from these and from the time of the last one.
 
-A job says that it runs, what it decided, or that it ended before a decision. One that said none of the latter and has
+A job says that it runs, its decision, or that it ended before a decision. One that said none of the latter and has
 been silent for much longer than between its reports so far is lost: it crashed, was killed, or does not reach the
 service.
 """
@@ -48,7 +48,7 @@ FIRST_RESULT_S = 900.0
 SILENT_GAPS = 5
 """A silence of so many times the longest gap between a job's results is none of its habits."""
 RANKS: Mapping[str, int] = MappingProxyType({"running": 0, "ended_early": 1, "keeping_default": 2, "adopted": 2})
-"""A state gives way to one of the same rank or a higher one: what is delivered late takes nothing back."""
+"""A state gives way to one of the same rank or a higher one: a late delivery revokes no decision."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Jobs:
         self._limits = limits
 
     def put(self, study_id: str, job_id: str, facts: JobReport, token_id: str | None = None) -> JobReport:
-        """Keep what a job says of itself, and return what is kept; the same again changes nothing.
+        """Keep a job's report of itself, and return the stored facts; the same again changes none.
 
         Args:
             study_id: The study.
@@ -203,7 +203,7 @@ def states_of(
 
 
 def state_of(said: SaidState | None, test: PairedTestResult | None, idle_s: float, silence_limit_s: float) -> State:
-    """Return what became of a job.
+    """Return the outcome of a job.
 
     Args:
         said: Its last report about itself; None without one.
@@ -248,7 +248,7 @@ def _check_text(what: str, text: str | None, most: int) -> None:
 
 
 def _silence(said: AgedJobFacts | None, reported: AgedJobRecord | None) -> tuple[float, float]:
-    """Return for how long a job has been silent, and how long a silence means nothing."""
+    """Return for how long a job has been silent, and how long a silence is normal."""
     idle_s = min((row.idle_s for row in (said, reported) if row is not None), default=0.0)
     if reported is None:
         return max(idle_s, 0.0), FIRST_RESULT_S
@@ -284,7 +284,7 @@ def _row(study_id: str, job_id: str, facts: JobReport, known: AgedJobFacts | Non
 
 
 def _names(facts: JobReport) -> dict[str, str | None]:
-    """Return what a job says of its machines, as a study has it."""
+    """Return a job's report of its machines, as a study has it."""
     return {
         "hardware_name": facts.hardware_name,
         "machines": canonical([asdict(machine) for machine in facts.machines]) if facts.machines else None,

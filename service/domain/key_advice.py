@@ -15,7 +15,7 @@ from .evidence import E9, E12
 from .reporters import is_trusted_job, reporter_of
 
 MAX_DECISIONS = 256
-"""The newest verdicts of a study that are looked at. A token that fills them hides others', and gains nothing by it: an
+"""The newest verdicts of a study that are looked at. A token that fills them hides others', and does not gain by it: an
 adoption of two reporters falls to more reporters alone."""
 
 
@@ -28,7 +28,7 @@ class StudyAdvice:
 
 
 def advice_of(connection: Connection, study_id: str) -> StudyAdvice:
-    """Return what the rule says of a study's key; reads along indexes, however many jobs the study has."""
+    """Return the rule's advice on a study's key; reads along indexes, however many jobs the study has."""
     adopted = key_verdicts.adopted_of(connection, study_id, 1)
     best = adopted[0] if adopted else None
     adopters = frozenset() if best is None else key_verdicts.adopters_of(connection, study_id, best.config_digest)

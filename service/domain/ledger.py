@@ -28,7 +28,7 @@ class Ledger:
     def __init__(
         self, database: Database, cache: StudyCache, studies: Studies, writer: GroupWriter, policy: ServiceLimits
     ) -> None:
-        """Check with what `cache` knows, and store through `writer`."""
+        """Check with the facts of `cache`, and store through `writer`."""
         self._cache = cache
         self._writer = writer
         self._policy = policy
@@ -36,7 +36,7 @@ class Ledger:
         self._logs = RunLogs(database, studies, self.tell_batch, policy)
 
     async def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> StoredResult:
-        """Store the result of a trial, which may be new; the same again changes nothing.
+        """Store the result of a trial, which may be new; the same again changes no row.
 
         No thread waits for the commit: all that wait for the same one would wake at once, which costs more than the
         results do.
@@ -67,10 +67,10 @@ class Ledger:
         return outcome
 
     def tell_batch(self, study_id: str, results: Sequence[tuple[str, ReportedResult]]) -> tuple[StoredResult, ...]:
-        """Store results of several trials of one study; what cannot be stored does not concern the others.
+        """Store results of several trials of one study; one that cannot be stored does not concern the others.
 
         Returns:
-            What became of each, when all that is stored is durable.
+            The outcome of each, when all stored ones are durable.
 
         Raises:
             StudyNotFound: If there is no such study.
@@ -97,7 +97,7 @@ class Ledger:
     def take_runs(
         self, runs: Sequence[RunLog], job_id: str | None = None, token_id: str | None = None
     ) -> tuple[StoredRun, ...]:
-        """Store the runs of a tuning log; the same log again changes nothing.
+        """Store the runs of a tuning log; the same log again changes no row.
 
         Args:
             runs: Runs from `collect_runs`.

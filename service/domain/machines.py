@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines as people know them: CPU, cores, hosts, what links them. Their facts are those behind the fingerprint."""
+"""Machines as people know them: CPU, cores, hosts, their network. Their facts are those behind the fingerprint."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ MAX_COUNT = 1_000_000
 MAX_LINK_BITS_PER_S = 10**15
 MAX_SHOWN_KINDS = 3
 NOISE = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|\bProcessor\b|@.*$|\b\d+-Core\b", re.IGNORECASE)
-"""AppState of a CPU's name that tell nobody anything; the number of cores is a fact of its own."""
+"""Words of a CPU's name without meaning to people; the number of cores is a fact of its own."""
 SHARED_MEMORY = "shm"
 
 

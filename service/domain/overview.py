@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The overview for people: studies searched and sorted, one study's contents, hardware and models side by side.
 
-It only reads, and decides nothing: what a config is worth was decided when its results came.
+It only reads, and decides no question: the worth of a config was decided when its results came.
 """
 
 import math
@@ -77,7 +77,7 @@ class ListedStudy:
         age_s: Since it was created.
         idle_s: Since its newest result that counts; None without any.
         states: Number of jobs in each state, of those that reported about themselves, or came to a paired test.
-        advice: The rule's word on what a job with this key should run with.
+        advice: The rule's advice to a job with this key.
         best: The config that it gives, which paired tests adopted; None where that is the default.
         baseline_step_ms: Step time under the baseline that `best` was compared with, the geometric mean of the windows
             of each job, and over jobs; or None.
@@ -182,9 +182,9 @@ class ShownStudy:
         results_in_all: Number of results of all jobs.
         configs_in_all: Number of configs that were measured.
         runs_in_all: Number of logs that were pushed.
-        configs: The best first, each with what every reporter says of it.
+        configs: The best first, each with every reporter's word on it.
         jobs: Those that were heard of last first; a job that was named is among them, in any case.
-        parts: The part of each of these jobs; without those of which nothing is used.
+        parts: The part of each of these jobs; without those of which no result is used.
         runs: The newest first.
         newest_event: Number of the newest event of all studies when this was read.
     """
@@ -218,7 +218,7 @@ class ShownStudy:
 class Counted:
     """Hardware or a model: its studies, and with how many of the other kind it was measured.
 
-    `machines` is what the hardware is in words, None for a model.
+    `machines` is the hardware in words, None for a model.
     """
 
     fingerprint: str
@@ -259,7 +259,7 @@ class Overview:
         return tuple(sorted(found, key=lambda layout: (sum(layout), len(layout))))
 
     def targets(self) -> tuple[str, ...]:
-        """Return what is tuned anywhere."""
+        """Return the tuned targets, models and hardware of all studies."""
         with self._database.looking() as connection:
             return tuple(table.targets(connection))
 
@@ -374,7 +374,7 @@ def _mean_step_ms(rows: Sequence[BaselineJobs], over: str | None) -> float | Non
 
 
 def parts_of(connection: Connection, study_id: str, job_ids: Sequence[str]) -> dict[str, JobPart]:
-    """Return what each of some jobs gave to a study, by job."""
+    """Return the results of some jobs in a study, by job."""
     windows = windows_of_jobs(connection, study_id, job_ids)
     found = dict.fromkeys(job_ids, JobPart())
     for job_id, row in windows.items():

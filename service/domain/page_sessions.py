@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of browsers that signed in: random ids that open the pages for people, and nothing else.
+"""Sessions of browsers that signed in: random ids that open the pages for people, and no call of the API.
 
-Cookies go to every port of a host. A session's id is therefore no token, it ends by itself, when somebody signs out and
-when its token is revoked, and it changes nothing: that takes the session's *form key* as well, which is in no cookie.
+Cookies go to every port of a host. A session's id is therefore no token, it ends by itself, when its browser signs out
+and when its token is revoked, and it cannot change data: that takes the session's *form key* as well, in no cookie.
 Of both the database has hashes alone; 32 random bytes need no slower hash. The database's clock is the one that counts.
 """
 
@@ -85,7 +85,7 @@ class PageSessions:
         self._policy = policy
 
     def begin(self, token_id: str, token_secret: str, form_key: str | None = None) -> str:
-        """Begin a session and return its id, which nobody can read again; sessions that are over are removed.
+        """Begin a session and return its id, which cannot be read again; sessions that are over are removed.
 
         Args:
             token_id: The token that somebody signs in with, which was found to be valid.
@@ -173,7 +173,7 @@ def new_secret() -> str:
 
 
 def handle_of(session_id: str) -> str:
-    """Return the name of a session for operators and the log; it opens nothing."""
+    """Return the name of a session for operators and the log; it opens no page."""
     return _hashed(session_id)[:HANDLE_DIGITS]
 
 

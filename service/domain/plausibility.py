@@ -19,7 +19,7 @@ MIN_CI_LEVEL = 0.5
 
 
 def check(result: ReportedResult) -> None:
-    """Refuse what cannot be true.
+    """Refuse results that cannot be true.
 
     Raises:
         ImplausibleResult: If a valid result has a number that is not finite and positive, or numbers that contradict
@@ -68,7 +68,7 @@ def _check_score(score: float) -> None:
 
 
 def _check_times(times: StepTimes) -> None:
-    """Check what holds for the median, its deviation and the mean of any positive numbers."""
+    """Check relations that hold for the median, its deviation and the mean of any positive numbers."""
     if not times.is_usable or times.mad < 0:
         raise ImplausibleResult(f"step times {times} are not finite and above zero")
     if times.mad > times.median * (1 + ROUNDING):

@@ -13,7 +13,7 @@ class ServiceLimits:
     Attributes:
         max_speedup: A fraction; a result that claims more is quarantined. The largest that was measured on purpose,
             against a bad baseline, is below 3.
-        max_configs_per_job: A job with more in one study does not tune; what goes beyond is quarantined.
+        max_configs_per_job: A job with more in one study does not tune; results beyond are quarantined.
         max_queued_results: Maximum results that wait for their commit; beyond, callers are told to come again.
         max_results_per_commit: Maximum results of one transaction.
         commit_timeout_s: Until a caller is told that the database does not answer.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recommendations: what the verdicts of the exact key say, else a neighbour's adopted config, else the default.
+"""Recommendations: the verdicts of the exact key, else a neighbour's adopted config, else the default.
 
 The rule is `advice.rule`'s; here are the reads that it takes, each along an index, and neighbours' gains moved to the
 asked layout.
@@ -121,7 +121,7 @@ def _own(connection: Connection, asked: StudyKey, query: RecommendationQuery) ->
 
 
 def _exact(connection: Connection, here: Sequence[_OwnStudy], query: RecommendationQuery) -> Recommendation | None:
-    """Return what the verdicts of the key say, None without any."""
+    """Return the answer of the key's own verdicts, None without any."""
     told = [item for item in here if item.advice.standing is not None]
     if not told:
         return None
@@ -139,7 +139,7 @@ def _exact(connection: Connection, here: Sequence[_OwnStudy], query: Recommendat
 def _seed(
     connection: Connection, here: Sequence[_OwnStudy], asked: StudyKey, query: RecommendationQuery
 ) -> Mapping[str, Any] | None:
-    """Return a config that a search may begin with, though nothing is to be pasted; None without one."""
+    """Return a config that a search may begin with, where there is none to paste; None without one."""
     for item in here:
         for row in key_verdicts.promising_of(connection, item.row.study_id, 1):
             return row.config_values
@@ -152,7 +152,7 @@ def _seed(
 
 
 def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Recommendation | None:
-    """Return what the nearest key with an upheld adoption says; None without one."""
+    """Return the answer of the nearest key with an upheld adoption; None without one."""
     tried = 0
     for neighbour in _neighbours(connection, asked, query)[:LOOKED_AT]:
         advice = advice_of(connection, neighbour.row.study_id)
@@ -170,7 +170,7 @@ def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery
 
 
 def _neighbours(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Sequence[_Neighbour]:
-    """Return the studies that say something: what several jobs confirmed before what one said, then the nearest."""
+    """Return the studies with a verdict: those that several jobs confirmed first, then the nearest."""
     tensors = _asked_tensors(connection, asked, query)
     rows = studies.neighbours(
         connection,
@@ -240,13 +240,13 @@ def _is_default(config: Config, asked: StudyKey) -> bool:
 
 
 def _worth(found: Found) -> tuple[bool, bool, float]:
-    """Return what orders configs of one study: the lower bound, moved as the expectation is from there to here."""
+    """Return the order of configs of one study: the lower bound, moved as the expectation is from there to here."""
     _, row, gain = found
     return row.is_confirmed, row.is_over_default, gain - math.log1p(row.speedup or 0.0) + math.log1p(row.ci_low or 0.0)
 
 
 def machine_name(row: StudyHead) -> str:
-    """Return what people call a study's hardware, else where its fingerprint begins."""
+    """Return people's name of a study's hardware, else the beginning of its fingerprint."""
     return row.hardware_name or row.machines_text or f"machine {row.hardware[:SHORT]}"
 
 
@@ -255,7 +255,7 @@ def _default(query: RecommendationQuery, reason: str, candidates: tuple[Candidat
 
 
 def _default_config(query: RecommendationQuery) -> Mapping[str, Any]:
-    """Return the engine's default; of other targets it is to set nothing."""
+    """Return the engine's default; of other targets it is an empty config."""
     return default_config(query.layout).to_json() if query.target == ENGINE_TARGET else {}
 
 

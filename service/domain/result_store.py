@@ -33,7 +33,7 @@ class ResultStore:
         self._policy = policy
 
     def store(self, connection: Connection, submissions: Sequence[Submission]) -> list[Outcome]:
-        """Store what is new and update what is derived; one outcome per submission, in their order."""
+        """Store new results and update the derived rows; one outcome per submission, in their order."""
         now = now_unix_s(connection)
         there = studies.existing(connection, {submission.study_id for submission in submissions})
         keys: list[Key] = [(submission.study_id, submission.trial_id) for submission in submissions]
@@ -78,7 +78,7 @@ class ResultStore:
         return StoredResult(trial_id=submission.trial_id, status=status, reason=reason), row
 
     def _doubt(self, submission: Submission, changes: Changes) -> str | None:
-        """Return why a result is quarantined: for itself, or beside what the same job reported."""
+        """Return why a result is quarantined: for itself, or beside other reports of the same job."""
         if submission.suspicion is not None:
             return submission.suspicion
         row, limit = submission.row, self._policy.max_configs_per_job

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retention: the oldest results go, by age and by number, and what is derived follows.
+"""Retention: the oldest results go, by age and by number, and derived rows follow.
 
 A clock that is ahead makes every result look old, so an age alone is never reason enough. Ages count from the newest
-result as well as from the clock; a clock that the results do not bear out removes nothing; one run removes a tenth of
+result as well as from the clock; a clock that the results do not bear out removes no result; one run removes a tenth of
 the results at most. One study at a time, each in a transaction of its own: reports wait for no more than one study.
 """
 
@@ -34,7 +34,7 @@ DAY_S = 86_400.0
 
 
 class ClockDoubted(ServiceError):  # noqa: N818  (named as the service's other errors)
-    """The clock may be wrong; nothing was removed."""
+    """The clock may be wrong; no result was removed."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class _Reading:
 
 
 def steady_s() -> float:
-    """Return seconds on a clock that nobody sets, and that goes on while the machine sleeps."""
+    """Return seconds on a clock that cannot be set, and that goes on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Retention:
-    """Removes what the policy does not keep."""
+    """Removes the results that the policy does not keep."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Retention:
         rest: Callable[[float], object] = time.sleep,
         steady: Callable[[], float] = steady_s,
     ) -> None:
-        """Remove from `database`; `rest` waits so many seconds, and `steady` is a clock that nobody sets."""
+        """Remove from `database`; `rest` waits so many seconds, and `steady` is a clock that cannot be set."""
         self._database = database
         self._policy = policy
         self._rest = rest
@@ -75,10 +75,10 @@ class Retention:
     def apply(self) -> Removed:
         """Remove results and trials that are too old or too many; the audit keeps how many.
 
-        What is removed when this ends early stays removed; the next time goes on.
+        Results that were removed when this ends early stay removed; the next time goes on.
 
         Raises:
-            ClockDoubted: If the clock may be wrong; nothing was removed.
+            ClockDoubted: If the clock may be wrong; no result was removed.
         """
         before, last = 0.0, 0
         with self._database.looking() as connection:
@@ -127,7 +127,7 @@ class Retention:
             )
 
     def _clean(self, study_id: str, before_unix_s: float, last: int) -> int:
-        """Remove what is not kept of one study; returns how many results, when others have had their turn."""
+        """Remove the results of one study that are not kept; returns how many, when others have had their turn."""
         began_s = time.monotonic()
         with self._database.writing(reports.LOCK) as connection:
             removed = reports.delete_not_kept(connection, study_id, before_unix_s, last)
@@ -136,7 +136,7 @@ class Retention:
         return removed
 
     def _note(self, results: int, before_unix_s: float) -> Removed:
-        """Remove the trials that are too old, too, and write down what is gone."""
+        """Remove the trials that are too old, too, and write down the numbers."""
         with self._database.writing() as connection:
             removed = Removed(results, leases.delete_older(connection, before_unix_s))
             jobs.delete_unused(connection, before_unix_s)

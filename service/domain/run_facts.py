@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 
 def facts_of(log: RunLog) -> JobReport:
-    """Return what a run's log says of its job; one without a result ended early, or goes on elsewhere."""
+    """Return the facts of a job in its run's log; a run without a result ended early, or goes on elsewhere."""
     run, state = log.run, _state(log)
     said = log.adoption or log.end
     verdict = None if said is None else _shown(said.verdict, MAX_VERDICT)

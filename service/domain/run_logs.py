@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole tuning logs: each sample becomes a result, under a trial id that follows from its run and window.
 
-So a log that is pushed twice, or in a longer version, is stored once. What was measured under the run's baseline marks
+So a log that is pushed twice, or in a longer version, is stored once. Measurements under the run's baseline mark
 the baseline, in whatever phase.
 """
 
@@ -51,7 +51,7 @@ ADOPTION_WINDOW = -1
 
 
 def trial_id_of(run_id: str, window: int) -> str:
-    """Return the trial id of a log's window: the same for everybody who reports it."""
+    """Return the trial id of a log's window: the same whoever reports it."""
     return str(uuid.uuid5(NAMESPACE, f"{run_id}:{window}"))
 
 
@@ -68,7 +68,7 @@ class RunLogs:
     """Takes logs apart."""
 
     def __init__(self, database: Database, studies: Studies, tell_batch: TellBatch, limits: ServiceLimits) -> None:
-        """Store results by `tell_batch`; the runs, and what their jobs say of themselves, in `database`."""
+        """Store results by `tell_batch`; the runs, and their jobs' facts, in `database`."""
         self._limits = limits
         self._database = database
         self._studies = studies
@@ -108,7 +108,7 @@ class RunLogs:
     def _tell_of_jobs(
         self, runs: Sequence[RunLog], stored: Sequence[StoredRun], job_id: str | None, token_id: str | None
     ) -> None:
-        """Keep what the first run of each job says of it: what the job's later runs answer is another question."""
+        """Keep the facts in the first run of each job: the job's later runs answer another question."""
         told: set[tuple[str, str]] = set()
         for log, found in zip(runs, stored, strict=True):
             job = (found.study_id or "", job_id or log.run_id)
@@ -117,7 +117,7 @@ class RunLogs:
                 self._jobs.put(*job, facts_of(log), token_id)
 
     def _claim(self, job_ids: Collection[str], token_id: str | None) -> None:
-        """Use job ids with a token; a run's id is its job's, so that nobody else takes it."""
+        """Use job ids with a token; a run's id is its job's, so that no other token takes it."""
         with self._database.writing(reports.LOCK) as connection:
             claim_all(connection, dict.fromkeys(job_ids, token_id), self._limits)
 
@@ -181,7 +181,7 @@ def as_job_id(run_id: str) -> str:
 
 
 def collect_runs(records: Iterable[Mapping[str, Any]]) -> tuple[RunLog, ...]:
-    """Return the runs of a log in the order in which they begin; what is no record is left out.
+    """Return the runs of a log in the order in which they begin; other lines than records are left out.
 
     So is a record whose run id is none: its run cannot be in the log.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of models and machines: each token gives its own, once for a study, and the one that most gave is shown.
 
-Of names that as many tokens gave, the one that was given first stays. So one token renames nothing that others named,
-and none that came first keeps a name to which nobody else agrees.
+Of names that as many tokens gave, the one that was given first stays. So one token cannot rename a study that others
+named, and no token that came first keeps a name to which no other agrees.
 """
 
 from collections.abc import Mapping, Sequence

@@ -44,7 +44,7 @@ class SaidSpaces:
                 say(connection, study_id, token_id, space, self._limits)
 
     def legal(self, study: KnownStudy, token_id: str | None) -> LegalConfigs:
-        """Return what a token's results of a study are checked against."""
+        """Return the space that a token's results of a study are checked against."""
         if study.key.target == ENGINE_TARGET:
             return LegalConfigs.of_engine()
         with self._database.looking() as connection:

@@ -56,7 +56,7 @@ class Service:
         writer_type: type[GroupWriter] = GroupWriter,
         on_point: OnPoint = ignore_point,
     ) -> None:
-        """Put the parts together; nothing is read or started.
+        """Put the parts together; none is started, and the database is not read.
 
         Args:
             database: The database.
@@ -95,7 +95,7 @@ class Service:
         self.page_sessions = PageSessions(database, self._policy)
 
     def migrate(self) -> bool:
-        """Bring the schema up to date and, if it was not, derive what is derived; tells whether anything changed.
+        """Bring the schema up to date and, if it was not, derive the derived rows; tells whether anything changed.
 
         Raises:
             SchemaError: If a newer program wrote the database.
@@ -109,7 +109,7 @@ class Service:
         self._designing.start()
 
     def close(self) -> None:
-        """Finish what was accepted, end threads and processes, close connections."""
+        """Finish accepted work, end threads and processes, close connections."""
         self._writer.close()
         self._designing.close()
         self._readiness.close()
@@ -136,7 +136,7 @@ class Service:
         return self._designing.process_ids()
 
     def load(self) -> Load:
-        """Return what there is to do; raises StoreUnavailable if the database does not answer."""
+        """Return the load; raises StoreUnavailable if the database does not answer."""
         leases, suggestions = self.suggestions.live()
         alive, designs, design_s = self._designing.figures()
         return Load(

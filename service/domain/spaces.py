@@ -2,7 +2,7 @@
 """Legal search spaces and configs: those inside the box that is compiled in.
 
 The box is the engine's parameters. Its registry of algorithms is not known here, so that any identifier is taken as
-one: the job checks what it applies. Other targets have spaces of their own, and are bounded in size alone.
+one: the job checks the configs that it applies. Other targets have spaces of their own, and are bounded in size alone.
 
 Jobs of several versions report to one study. A knob that a job's version does not know counts as its default: the job
 ran as that default runs. So a config has a value for every knob here, whoever reported it.
@@ -90,7 +90,7 @@ class _AnyIdentifier(CategoryParameter):
 
 
 def engine_space() -> SearchSpace:
-    """Return what results of the engine may be measured under: anything that it allows, whatever any job fixed."""
+    """Return the space of the engine's results: anything that it allows, whatever any job fixed."""
     return SearchSpace([_of_any_registry(parameter) for parameter in engine_parameters()], {})
 
 
@@ -122,7 +122,7 @@ def is_legal(space: SearchSpace, values: Mapping[str, Value]) -> bool:
 
 
 def sane_config(values: Mapping[str, Value]) -> Config:
-    """Return a config of knobs that nobody described: identifiers with values that can be stored and shown.
+    """Return a config of knobs without a description: identifiers with values that can be stored and shown.
 
     Raises:
         OutsideSearchSpace: If it has none or too many, or a name or a value is not such.

@@ -34,7 +34,7 @@ class ConfigRows:
 def config_rows(
     compared: Sequence[ComparedJob], configs: Mapping[Key, str], max_speedup: float
 ) -> Iterator[ConfigRows]:
-    """Yield what each config's jobs together say, as `summaries.compared` sorts them.
+    """Yield the joint evidence of each config's jobs, as `summaries.compared` sorts them.
 
     Args:
         compared: Rows of jobs beside their baselines.
@@ -80,7 +80,7 @@ def _contender(digest: str, rows: Sequence[SpeakingReporter]) -> Contender:
 
 
 def engine_default(layout: Sequence[int]) -> str:
-    """Return the config of a job on the engine that sets nothing, as the ledger writes it."""
+    """Return the config of a job on the engine without settings, as the ledger writes it."""
     return canonical(default_config(layout).to_json())
 
 
@@ -148,7 +148,7 @@ def _reporter_row(key: Key, stand: Stand) -> ReporterRow:
 
 
 def _precedence(rows: Sequence[ComparedJob]) -> tuple[bool, bool, int, int, str]:
-    """Return what orders the jobs with one baseline among all that measured a config: the largest speak for it.
+    """Return the order of the jobs with one baseline among all that measured a config: the largest speak for it.
 
     Tokens are counted before jobs, for a token may have as many jobs as it likes.
     """

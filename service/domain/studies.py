@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies: found by key, created by who comes first, listed, deleted."""
+"""Studies: found by key, created by the first token that names the key, listed, deleted."""
 
 import re
 import uuid
@@ -66,7 +66,7 @@ class Studies:
     ) -> StudyRecord:
         """Return the study with a key, and keep that the token's jobs have this space in it.
 
-        Who comes first says what space the study begins with, and names and sizes who knows them.
+        The first token says the space that the study begins with; every token that knows them gives names and sizes.
 
         Raises:
             InvalidRequest: If the key, a name or a size cannot be.
@@ -149,7 +149,7 @@ class Studies:
         return self.get(study.study_id)
 
     def _count_new(self, connection: Connection, study_id: str, token_id: str) -> None:
-        """Note who creates a study, unless that is more than a token may in a day."""
+        """Note the token that creates a study, unless that is more than a token may in a day."""
         most = self._max_new_per_token
         if audit.count(connection, CREATED, token_id, DAY_S) >= most:
             raise QuotaExceeded(
@@ -179,7 +179,7 @@ class Studies:
 
 
 def study_row(key: StudyKey, study_id: str, space: str, *, created_unix_s: float, **facts: Any) -> StudyRow:
-    """Return a new study's row; `facts` are the columns with what is known of its model and hardware."""
+    """Return a new study's row; `facts` are the columns on its model and hardware."""
     return StudyRow(
         study_id=study_id,
         key_digest=digest_of(key),

@@ -47,7 +47,7 @@ class StudyCache:
     """The studies used last. Calls may come from any thread."""
 
     def __init__(self, database: Database) -> None:
-        """Read from `database` what is not known yet."""
+        """Read facts from `database` that are not known yet."""
         self._database = database
         self._known: LRUCache[str, KnownStudy] = LRUCache(MAX_STUDIES)
         self._lock = threading.Lock()

@@ -51,12 +51,12 @@ class LegalConfigs:
 
     @classmethod
     def of_engine(cls) -> "LegalConfigs":
-        """Take what the engine allows."""
+        """Take results within the engine's limits."""
         return cls(ENGINE_TARGET, [engine_space()])
 
     @classmethod
     def of_archive(cls, target: str) -> "LegalConfigs":
-        """Take what an export may hold: the spaces that it was checked against are not in it."""
+        """Take results as an export may hold them: the spaces that they were checked against are not in it."""
         return cls.of_engine() if target == ENGINE_TARGET else cls(target, ())
 
     def written(self, config: Config) -> tuple[str, str]:
@@ -77,7 +77,7 @@ class LegalConfigs:
 def prepare(
     study: KnownStudy, trial_id: str, result: ReportedResult, *, max_speedup: float, configs: LegalConfigs
 ) -> Submission:
-    """Check a result and return what is to be stored.
+    """Check a result and return the row to store.
 
     Args:
         study: Study of the result.

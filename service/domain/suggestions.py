@@ -6,7 +6,7 @@ fills the space. No optimizer runs here, and none is waited for. Each is legal i
 its own where it says so, else the study's if its token said that one, else the last that its token said.
 
 A config that was given up goes to the token that gave it up, or once to another: if the service's designer computed it
-for this very space. So nobody chooses what others measure.
+for this very space. So no token chooses the measurements of others.
 """
 
 from collections.abc import Callable, Mapping
@@ -139,7 +139,7 @@ class Suggestions:
             TrialConflict: If another job asked for this trial, or it has a result.
             LeaseLost: If the lease ended and another job got the config: ask with a new trial id.
             InvalidRequest: If an id or the duration is not allowed.
-            OutsideSearchSpace: If the search space is none, or reaches beyond what is legal in the study.
+            OutsideSearchSpace: If the search space is none, or reaches beyond the legal one of the study.
         """
         study = self._cache.get(study_id)
         own = None if space_json is None else study_space(study.key.target, space_json, self._box)
@@ -177,7 +177,7 @@ class Suggestions:
 
         Raises:
             JobConflict: If the job belongs to another token.
-            TrialNotFound: If nobody asked for the trial.
+            TrialNotFound: If the trial was not asked for.
             TrialConflict: If another job did.
             LeaseLost: If the lease ended, or was taken anew since.
         """
@@ -195,7 +195,7 @@ class Suggestions:
 
         Raises:
             JobConflict: If the job belongs to another token.
-            TrialNotFound: If nobody asked for the trial.
+            TrialNotFound: If the trial was not asked for.
             TrialConflict: If another job did.
             LeaseLost: If it was taken anew since, or has a result.
         """
@@ -221,7 +221,7 @@ class Suggestions:
 
     def _choose(self, connection: Connection, asked: AskedSpace, now: float, token_id: str | None) -> _Choice:
         study_id, space = asked.study_id, asked.space
-        own = leases.Heir(token_id, asked.digest, self._policy.designer)
+        own = leases.Asker(token_id, asked.digest, self._policy.designer)
         for given_up in leases.abandoned(connection, study_id, now, own, MAX_GIVEN_UP):
             if space.contains(given_up.config_values):
                 leases.save(connection, replace(given_up, state=leases.REASSIGNED))

@@ -28,7 +28,7 @@ class Changes:
     """Changes of one transaction to the summaries of any studies."""
 
     def __init__(self, sums: dict[Key, JobSummary], counts: dict[Key, int], records: dict[Key, JobRecord]) -> None:
-        """Begin with what is there, all that this transaction may change.
+        """Begin with the present rows, all that this transaction may change.
 
         Args:
             sums: Rows of `job_summaries` by study, job and config.
@@ -73,7 +73,7 @@ class Changes:
         return baseline is not None and baseline.baseline != row.config
 
     def is_other_token(self, row: NewReport) -> bool:
-        """Tell whether what is known of the job of a ledger row came with another token than the row."""
+        """Tell whether the facts of a ledger row's job came with another token than the row."""
         baseline = self.baseline(row)
         return baseline is not None and baseline.token_id != row.token_id
 

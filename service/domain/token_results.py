@@ -38,7 +38,7 @@ class TokenResults:
         return removed
 
     def declare(self, token_id: str, *, has_many_jobs: bool) -> TokenGrant:
-        """Say whether a token stands for many independent jobs, from now on and for what it reported already.
+        """Say whether a token stands for many independent jobs, from now on and for its earlier reports.
 
         Raises:
             TokenNotFound: If there is none.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens: a secret is shown once, its SHA-256 is kept, and it is compared in constant time.
 
-A secret has 32 random bytes, so that a plain hash is enough: there is nothing to guess.
+A secret has 32 random bytes, so that a plain hash is enough: it cannot be guessed.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ class Tokens:
         self._lock = threading.Lock()
 
     def create(self, name: str, scopes: Collection[str], *, has_many_jobs: bool = False) -> tuple[TokenGrant, str]:
-        """Make a token and return it with its secret, which nobody can read again.
+        """Make a token and return it with its secret, which cannot be read again.
 
         Args:
             name: For people.

@@ -122,7 +122,7 @@ class ReportedResult:
         valid: Whether it may be used.
         reason: Reason of a void window, or None.
         adoption: The paired test of this config against the baseline, where the run has one.
-        phase: `baseline` marks the job's own baseline: what its other results are compared with.
+        phase: `baseline` marks the job's own baseline: its other results are compared with these.
         run_id: Id of the tuning run, if it is known.
         fencing_token: Fencing token of the lease, if there is one; a result under an older one is late.
         token_id: The token that it came with, by its id; None where the service was open.
@@ -200,7 +200,7 @@ class ResultEvent:
     """Something that changed: a result that was stored. Numbers grow with time and are never given twice.
 
     Attributes:
-        number: Ask for what came after it.
+        number: Ask for the events after it.
         study_id: The study.
         trial_id: The trial.
         job_id: The reporting job.

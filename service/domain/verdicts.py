@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts of a study, read together: what became of each job, and of each config what every reporter says."""
+"""Verdicts of a study, read together: the outcome of each job, and every reporter's word on each config."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class BestConfig:
         telling: Number of reporters whose stand is not `unclear`, where they were asked for, beyond that limit too.
         reason: Grounds on which it is confirmed, or a prior, as recommendations give them.
         is_over_default: Whether its speed-up is over the target's default, not over a baseline that jobs were given.
-        tested: Its speed-up in its reporters' own paired tests, a fraction; None where nobody tested it. It is what
+        tested: Its speed-up in its reporters' own paired tests, a fraction; None without a test. It is what
             they found, and no promise.
     """
 
@@ -88,7 +88,7 @@ class StudyVerdicts:
 
 
 def verdicts_of(connection: Connection, study_id: str) -> StudyVerdicts:
-    """Return what became of a study's jobs and configs; nothing for a study that does not exist."""
+    """Return the outcomes of a study's jobs and configs; empty for a study that does not exist."""
     jobs = jobs_of(connection, study_id, MAX_JOBS)
     names = {job.job_id: job.name for job in jobs if job.name}
     stands: dict[str, list[ReporterStand]] = {}

@@ -37,14 +37,14 @@ class WholeTables:
         Raises:
             InvalidRequest: If there is no such order or finding.
         """
-        self._overview.studies(wanted, order, limit=1)  # checks what is asked for
+        self._overview.studies(wanted, order, limit=1)  # checks the filters and the order
         with self._database.looking() as connection:
             study_ids = table.study_ids(connection, wanted, order)
         for chunk in _chunks(study_ids):
             yield self._overview.some(chunk)
 
     def jobs(self, study_id: str) -> Iterator[Sequence[tuple[StudyJob, JobPart]]]:
-        """Yield all jobs of a study, those that were heard of last first, each with what it gave to the study.
+        """Yield all jobs of a study, the last ones to report first, each with its results in the study.
 
         Raises:
             StudyNotFound: If there is none.

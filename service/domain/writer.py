@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group commit: one thread stores what many callers report, in few transactions; each is answered after its commit.
+"""Group commit: one thread stores the reports of many callers, in few transactions; each is answered after its commit.
 
 While a transaction is on its way to the disk the next results gather, so that groups grow with the load by themselves.
 A transaction costs as much as many results do: under load each waits a moment for more.
@@ -28,7 +28,7 @@ from .submission import Submission
 Outcome: TypeAlias = StoredResult | ServiceError
 Store: TypeAlias = Callable[[Connection, Sequence[Submission]], list[Outcome]]
 OnPoint: TypeAlias = Callable[[str], None]
-"""Is told where the writer is: what a test of crashes hooks into."""
+"""Is told the point that the writer has reached: tests of crashes hook into it."""
 
 POINTS = ("received", "begun", "inserted", "before_commit", "committed", "answered", "closing")
 JOIN_S = 30.0
@@ -37,7 +37,7 @@ GATHER_S = 0.015
 
 
 def ignore_point(_point: str) -> None:
-    """Do nothing."""
+    """Do no more."""
 
 
 @dataclass
@@ -96,9 +96,9 @@ class GroupWriter:
         """Store results; returns when they are durable.
 
         Raises:
-            Overloaded: If too many wait already; nothing was stored.
-            ShuttingDown: If the writer is closed; nothing was stored.
-            StoreUnavailable: If the database does not answer; what was stored is not known.
+            Overloaded: If too many wait already; the report was not stored.
+            ShuttingDown: If the writer is closed; the report was not stored.
+            StoreUnavailable: If the database does not answer; whether the report was stored is not known.
         """
         try:
             return self._accept(submissions).result(self._timeout_s)
@@ -115,7 +115,7 @@ class GroupWriter:
             raise self._no_answer() from None
 
     def close(self) -> None:
-        """Finish what was accepted, then end."""
+        """Finish accepted reports, then end."""
         with self._changed:
             self._closed.set()
             self._changed.notify()
@@ -147,7 +147,7 @@ class GroupWriter:
                 self._closed.wait(GATHER_S)
 
     def _next_group(self) -> list[Ticket]:
-        """Return what waits, up to a group; nothing when closed and done."""
+        """Return the reports that wait, up to a group; empty when closed and done."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closed.is_set())
             group: list[Ticket] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store: tables, and one module of queries per aggregate, the same for SQLite and PostgreSQL.
 
-It decides nothing: what a result is worth, who gets which config and what is recommended is the domain's. Functions
-take an open connection, so that the caller says what is one transaction.
+The domain decides: the worth of a result, the config for a job, the recommendation. Functions
+take an open connection, so that the caller sets the bounds of a transaction.
 """
 
 from .database import Database

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit: what operators did, and what was removed. Rows are only added."""
+"""The audit: operators' actions and removals. Rows are only added."""
 
 import json
 from collections.abc import Mapping, Sequence

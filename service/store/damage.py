@@ -74,11 +74,11 @@ class DamageWatch:
             self._next_s = ended_s + rest_s
 
     def _found(self) -> str | None:
-        """Return what is damaged, as SQLite says it; None if nothing is, or the file cannot be looked at."""
+        """Return the damage, as SQLite says it; None without any, or if the file cannot be looked at."""
         file = self._database.file
         assert file is not None
         try:
-            # Without what other connections have in memory: the file as a program would find it that is started now.
+            # Without the memory of other connections: the file as a program would find it that is started now.
             with closing(file.connect(timeout=1.0, check_same_thread=False)) as connection:
                 with self._lock:
                     self._connection = connection

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The database: a small pool of connections, transactions that read or write, and what the dialects do differently.
+"""The database: a small pool of connections, transactions that read or write, and the differences of the dialects.
 
 SQLite has a write-ahead log that is synced at every commit, and one writer at a time, chosen by a lock of this process
-and then by the file's. PostgreSQL has `synchronous_commit`. So what was committed is on disk, on both.
+and then by the file's. PostgreSQL has `synchronous_commit`. So a committed row is on disk, on both.
 """
 
 import math
@@ -43,7 +43,7 @@ BUSY_LOOK_S = 0.01
 POSTGRESQL_OPTIONS = "-c synchronous_commit=on -c statement_timeout=60000 -c lock_timeout=15000 -c timezone=UTC"
 RETRY_AFTER_S = 1.0
 IDLE_S = 1.0
-"""A connection that nobody used for longer is asked whether it still holds before it is used again."""
+"""Seconds without use after which a connection is asked whether it still holds before it is used again."""
 USED_S = "ringtune.used_s"
 DAMAGED = frozenset({"XX001", "XX002"})
 """PostgreSQL's codes for a damaged page and a damaged index."""
@@ -100,7 +100,7 @@ class Database:
         return cls(_postgresql_engine(parsed))
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """Begin a transaction that only reads: what it sees does not change while it lasts.
+        """Begin a transaction that only reads: its view does not change while it lasts.
 
         Raises:
             Overloaded: If no connection became free in time.
@@ -113,7 +113,7 @@ class Database:
         return self._connection(None)
 
     def look(self, read: Callable[[Connection], Found]) -> Found:
-        """Return what single reads find; if the connection turns out to be lost they are made once more on another.
+        """Return the findings of single reads; if the connection turns out to be lost they are repeated on another.
 
         Args:
             read: Gets a connection, as `looking` gives it; may be called twice.
@@ -139,7 +139,7 @@ class Database:
 
         Raises:
             Overloaded: If no connection became free in time.
-            StoreUnavailable: If the database does not answer; what was written may be stored, or not.
+            StoreUnavailable: If the database does not answer; the rows may be stored, or not.
         """
         turn = self._write_lock if self.is_sqlite else nullcontext()
         begin = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN"
@@ -150,14 +150,14 @@ class Database:
                         hold(connection, lock)
                     yield connection
                     self.check_file()
-                self.check_file()  # it may have been moved during the commit: nobody is told that it was stored
+                self.check_file()  # it may have been moved during the commit: then no reply may say "stored"
                 self.committed_s = time.monotonic()
         except StoreUnavailable:
             self.committed_s = -math.inf
             raise
 
     def check_file(self) -> None:
-        """Raise StoreUnavailable if SQLite's file is not where it was opened: nothing would be found there."""
+        """Raise StoreUnavailable if SQLite's file is not where it was opened: the rows would not be found there."""
         if self.file is not None:
             self.file.check()
 
@@ -167,7 +167,7 @@ class Database:
             self.file.create()
 
     def note_damage(self, damage: str | None) -> None:
-        """Remember what is damaged; None once the file is whole, and then nothing in memory is left of it."""
+        """Remember the damage; None once the file is whole, and then no trace of it is left in memory."""
         if damage is None and self.damage is not None:
             self.engine.dispose()
         self.damage = damage
@@ -178,7 +178,7 @@ class Database:
         return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
     def close(self) -> None:
-        """Close all connections that nobody uses."""
+        """Close all idle connections."""
         self.engine.dispose()
 
     def _looked(self, read: Callable[[Connection], Found]) -> Found:
@@ -193,7 +193,7 @@ class Database:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """Say what the database says as a ServiceError, unless it is about what was asked of it."""
+        """Turn an error of the database into a ServiceError, unless it is about the question."""
         try:
             yield
         except PoolTimeout as error:
@@ -224,7 +224,7 @@ class Database:
         """Tell whether an error is about the data's bytes; SQLite's is then remembered."""
         if not self.is_sqlite:
             return getattr(error.orig, "sqlstate", None) in DAMAGED
-        if type(error) is not DatabaseError:  # its kinds are about what was asked
+        if type(error) is not DatabaseError:  # its kinds are about the question
             return False
         if self.damage is None:
             structlog.get_logger().error(
@@ -259,7 +259,7 @@ def whole_sum(column: ColumnElement[int]) -> ColumnElement[int]:
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):  # what they say may have the password in it
+    except (ArgumentError, ValueError):  # their text may have the password in it
         raise InvalidRequest("the database URL cannot be read; give sqlite:///file or postgresql+psycopg://…") from None
     if parsed.drivername not in {"sqlite", "postgresql", "postgresql+psycopg"}:
         raise InvalidRequest(
@@ -324,7 +324,7 @@ def _postgresql_engine(url: URL) -> Engine:
     ping, broken = engine.dialect.do_ping, engine.dialect.loaded_dbapi.Error
 
     def check(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
-        """Replace a connection that was lost while nobody used it; asking each time would double what a read takes."""
+        """Replace a connection that was lost while it was idle; asking each time would double the cost of a read."""
         if time.monotonic() - record.info.get(USED_S, math.inf) <= IDLE_S:
             return
         try:

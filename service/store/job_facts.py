@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on jobs: what they say of themselves, and their paired tests. None reads more jobs than it returns."""
+"""Queries on jobs: their facts, and their paired tests. None reads more jobs than it returns."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,18 +14,18 @@ from .tables import job_facts, reports
 
 
 def get(connection: Connection, study_id: str, job_id: str) -> AgedJobFacts | None:
-    """Return what a job reported of itself."""
+    """Return a job's facts as it reported them."""
     query = select(job_facts, *_ages()).where(job_facts.c.study_id == study_id, job_facts.c.job_id == job_id)
     return one_of(connection.execute(query), AgedJobFacts)
 
 
 def put(connection: Connection, row: JobFactsRow) -> None:
-    """Insert or replace what a job says of itself."""
+    """Insert or replace a job's facts."""
     upsert(connection, job_facts, [row])
 
 
 def of_jobs(connection: Connection, study_id: str, job_ids: Collection[str]) -> Sequence[AgedJobFacts]:
-    """Return what some jobs of a study reported of themselves."""
+    """Return the facts that some jobs of a study reported of themselves."""
     query = select(job_facts, *_ages()).where(job_facts.c.study_id == study_id, job_facts.c.job_id.in_(job_ids))
     return all_of(connection.execute(query), AgedJobFacts)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on what is kept per job of a study: how many results came and when, its newest paired test, its baseline."""
+"""Queries on the row that is kept per job of a study: number and time of results, newest paired test, baseline."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -91,7 +91,7 @@ def counts(
         connection: Connection to the database.
         study_ids: The studies.
         silence: Tells when a silent job is lost.
-        with_silent: Whether jobs count that said nothing of themselves and had no paired test.
+        with_silent: Whether jobs count that reported no facts of themselves and had no paired test.
     """
     now = now_unix_s(connection)
     parts = (_said(study_ids, silence, now), _told(study_ids, silence, now, with_silent=with_silent))
@@ -109,7 +109,7 @@ def _said(study_ids: Collection[str], silence: Silence, now: float) -> Select[An
 
 
 def _told(study_ids: Collection[str], silence: Silence, now: float, *, with_silent: bool) -> Select[Any]:
-    """Count the jobs that said nothing of themselves and have results: with a paired test, or all."""
+    """Count the jobs that reported no facts of themselves and have results: with a paired test, or all."""
     own = job_records.c
     state = _found_out(now - own.newest_unix_s, silence).label("state")
     has_said = exists().where(_is_same_job()).correlate(job_records)

@@ -38,7 +38,7 @@ def claim(
 
 
 def owners(connection: Connection, job_ids: Mapping[str, object]) -> dict[str, str | None]:
-    """Return the token that each of these jobs belongs to, without the jobs that nobody used yet."""
+    """Return the token that each of these jobs belongs to, without the jobs that no token used yet."""
     rows = connection.execute(OWNERS, parameters([(job_id,) for job_id in job_ids]))
     return {row.job_id: row.token_id for row in rows}
 
@@ -52,6 +52,6 @@ OWNERS = _owners()
 
 
 def delete_unused(connection: Connection, before_unix_s: float) -> int:
-    """Delete jobs that began before a time and of which nothing is left; returns how many."""
+    """Delete jobs that began before a time and have no row left; returns how many."""
     nothing_left = [jobs.c.job_id.not_in(select(table.c.job_id)) for table in (reports, runs, trials)]
     return connection.execute(jobs.delete().where(jobs.c.first_unix_s < before_unix_s, *nothing_left)).rowcount

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries behind the advice on a key: its studies, its newest verdicts, and what paired tests adopted.
+"""Queries behind the advice on a key: its studies, its newest verdicts, and the configs that paired tests adopted.
 
 Each is a walk along an index up to a limit, however many jobs a study has. The statements are built once, because
 building one takes longer than answering it.
@@ -95,7 +95,7 @@ def tested_verdicts(connection: Connection, study_id: str, limit: int) -> Sequen
 
 
 def forget_token(connection: Connection, token_id: str) -> None:
-    """Delete what the jobs of a token reported of themselves."""
+    """Delete the facts that the jobs of a token reported of themselves."""
     own = select(jobs.c.job_id).where(jobs.c.token_id == token_id)
     connection.execute(delete(job_facts).where(job_facts.c.job_id.in_(own)))
 

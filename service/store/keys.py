@@ -66,5 +66,5 @@ def wanted(columns: Sequence[ColumnElement[str]]) -> tuple[FromClause, ColumnEle
 
 
 def parameters(keys: Collection[Key]) -> dict[str, str]:
-    """Return what a query with `wanted` is executed with."""
+    """Return the parameters of a query with `wanted`."""
     return {PARAMETER: json.dumps(sorted(keys))}

@@ -65,7 +65,7 @@ def complete(connection: Connection, keys: Sequence[Key]) -> None:
 
 
 @dataclass(frozen=True)
-class Heir:
+class Asker:
     """Asker for a config that was given up.
 
     Attributes:
@@ -79,15 +79,15 @@ class Heir:
     designer: str
 
 
-def abandoned(connection: Connection, study_id: str, now_unix_s: float, heir: Heir, limit: int) -> Sequence[TrialRow]:
+def abandoned(connection: Connection, study_id: str, now_unix_s: float, asker: Asker, limit: int) -> Sequence[TrialRow]:
     """Return the trials that were released, or whose leases expired, the longest ago first.
 
-    Another token's are among them if the designer computed them for the heir's space, and nobody had them second-hand.
+    Another token's are among them if the designer computed them for the asked space, unless they were handed on before.
     """
     own = trials.c
     is_over = or_(own.state == RELEASED, and_(own.state == LEASED, own.expires_unix_s <= now_unix_s))
-    is_designed = (own.designer == heir.designer, own.space_digest == heir.space_digest, own.is_handed_on.is_(False))
-    is_free = or_(own.token_id.is_not_distinct_from(heir.token_id), and_(*is_designed))
+    is_designed = (own.designer == asker.designer, own.space_digest == asker.space_digest, own.is_handed_on.is_(False))
+    is_free = or_(own.token_id.is_not_distinct_from(asker.token_id), and_(*is_designed))
     query = select(trials).where(own.study_id == study_id, own.state.in_((LEASED, RELEASED)), is_over, is_free)
     return all_of(connection.execute(query.order_by(own.expires_unix_s).limit(limit)), TrialRow)
 
@@ -124,7 +124,7 @@ def pending(connection: Connection, study_id: str, limit: int) -> Sequence[dict[
 
 
 def queued_digests(connection: Connection, study_id: str) -> Sequence[str]:
-    """Return the digests of what waits."""
+    """Return the digests of the waiting suggestions."""
     query = select(queued_suggestions.c.config_digest).where(queued_suggestions.c.study_id == study_id)
     return connection.execute(query).scalars().all()
 
@@ -164,7 +164,7 @@ def enqueue(connection: Connection, rows: Sequence[NewQueuedSuggestion]) -> None
 
 
 def shorten_queue(connection: Connection, study_id: str, kept: int) -> None:
-    """Remove the oldest of what waits of a study, of all search spaces, but for so many."""
+    """Remove the oldest waiting suggestions of a study, of all search spaces, but for so many."""
     own = queued_suggestions.c
     beyond = select(own.number).where(own.study_id == study_id).order_by(own.number.desc()).offset(kept).limit(1)
     newest = beyond.scalar_subquery()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries for people who look through what is stored: studies searched, sorted and counted, and what lies in one.
+"""Queries for people who look through the store: studies searched, sorted and counted, and the contents of one.
 
 All of them only read. A page of studies is cut in the database: in the order of creation along an index, in the other
-orders by what is derived of each study. The wide columns (space, sizes of tensors) are never read for a list.
+orders by the derived rows of each study. The wide columns (space, sizes of tensors) are never read for a list.
 """
 
 import json
@@ -44,7 +44,7 @@ from .tables import (
 NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"model": ("model_name", "model_name"), "hardware": ("hardware_name", "machines_text")}
 )
-"""Columns with what people call a model or hardware, by the column of its fingerprint; the first that is set goes."""
+"""Columns with people's names of a model or hardware, by the column of its fingerprint; the first that is set goes."""
 LISTED = tuple(studies.c[field.name] for field in fields(StudyHead))
 
 
@@ -57,7 +57,7 @@ class Wanted:
         target: The tuned target.
         model: Fingerprint.
         hardware: Fingerprint.
-        finding: Verdicts of the jobs: `confirmed`, `adopted`, `kept` (nobody adopted), or `open` (no verdict).
+        finding: Verdicts of the jobs: `confirmed`, `adopted`, `kept` (none adopted), or `open` (no verdict).
     """
 
     text: str = ""
@@ -86,7 +86,7 @@ def page_query(wanted: Wanted, order: str, *, offset: int, limit: int | None) ->
     last = studies.c.study_id.asc() if order.startswith("-") else studies.c.study_id.desc()
     query = select(*LISTED, (UnixNow() - studies.c.created_unix_s).label("age_s"))
     query = query.where(*_conditions(wanted)).order_by(*(key.nulls_last() for key in directed), last)
-    if order.removeprefix("-") == "created":  # without "nulls last" the order is the index's, and nothing is sorted
+    if order.removeprefix("-") == "created":  # without "nulls last" the order is the index's, and no sort is needed
         query = query.order_by(None).order_by(*directed, last)
     return query.offset(offset).limit(limit)
 
@@ -104,7 +104,7 @@ def count(connection: Connection, wanted: Wanted) -> int:
 
 
 def targets(connection: Connection) -> Sequence[str]:
-    """Return what is tuned anywhere."""
+    """Return the tuned targets, models and hardware of all studies."""
     return connection.execute(select(studies.c.target).distinct().order_by(studies.c.target)).scalars().all()
 
 
@@ -130,7 +130,7 @@ def count_results(connection: Connection, study_id: str) -> int:
 
 
 def configs(connection: Connection, study_id: str, limit: int) -> Sequence[AgedConfig]:
-    """Return what is known of a study's configs over all jobs: those that tests adopted, then those to be tested."""
+    """Return a study's configs over all jobs: those that tests adopted, then those to be tested."""
     own = config_summaries.c
     query = select(config_summaries, (UnixNow() - own.newest_unix_s).label("age_s")).where(own.study_id == study_id)
     order = (own.is_promising.desc(), (own.adopted > 0).desc(), *rank(config_summaries))
@@ -177,7 +177,7 @@ def count_runs(connection: Connection, study_id: str) -> int:
 
 
 def hardware_names(connection: Connection, fingerprints: Collection[str]) -> dict[str, tuple[str | None, str | None]]:
-    """Return what most tokens call hardware, in whichever study, and its machines in words, by fingerprint."""
+    """Return the name that most tokens give hardware, in whichever study, and its machines in words, by fingerprint."""
     own = said_names.c
     names, machines = (
         of_most(connection, column, studies.c.hardware, fingerprints)
@@ -218,7 +218,7 @@ def _grouped(by: str, text: str) -> Select[Any]:
         others.label("others"),
     )
     if text:
-        named = studies.alias("named").c  # of what matches anywhere all studies are counted
+        named = studies.alias("named").c  # of every match anywhere all studies are counted
         in_names = [named[name].icontains(text, autoescape=True) for name in names]
         is_such = or_(*in_names, named[by].startswith(text, autoescape=True))
         query = query.where(fingerprint.in_(select(named[by]).where(is_such)))
@@ -276,7 +276,7 @@ def _of_the_best(column: ColumnElement[Any]) -> ScalarSelect[Any]:
 def _paired_evidence() -> tuple[ColumnElement[Any], ...]:
     """Return the lower bound of a confirmed config; of priors, which follow, how many reporters' tests adopted one.
 
-    What windows or a single reporter claim orders nothing.
+    Claims of windows or of a single reporter do not change the order.
     """
     own = config_summaries.c
     return _of_the_best(case((own.is_confirmed, own.ci_low))), _of_the_best(own.adopted)

@@ -38,7 +38,7 @@ class Readiness:
         self._database = database
         self._clock = clock
         self._damage = DamageWatch(database, clock)
-        self._turn = threading.Lock()  # one probe at a time: those who wait find its answer
+        self._turn = threading.Lock()  # one probe at a time: callers that wait find its answer
         self._was_ready = True
 
     def check(self) -> None:
@@ -59,7 +59,7 @@ class Readiness:
         self._was_ready = True
 
     def close(self) -> None:
-        """End what looks for damage."""
+        """End the scan for damage."""
         self._damage.close()
 
     def _check(self) -> None:
@@ -76,7 +76,7 @@ class Readiness:
             self._turn.release()
 
     def _probe(self) -> None:
-        """Make sure of room, then commit something that changes nothing."""
+        """Make sure of room, then make a commit without a change."""
         if self._database.file is not None:
             _require_room(os.fspath(self._database.file.path.parent))
         with self._database.writing() as connection:

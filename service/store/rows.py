@@ -21,7 +21,7 @@ RowType = TypeVar("RowType")
 def all_of(found: Result[Any], kind: Callable[..., RowType]) -> Sequence[RowType]:
     """Return all rows of a result as `kind`, whose fields are its columns."""
     names = tuple(found.keys())
-    return [kind(**dict(zip(names, row, strict=True))) for row in found]  # half of what SQLAlchemy's mappings take
+    return [kind(**dict(zip(names, row, strict=True))) for row in found]  # half of the time of SQLAlchemy's mappings
 
 
 def one_of(found: Result[Any], kind: Callable[..., RowType]) -> RowType | None:
@@ -312,7 +312,7 @@ class TokenRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenUsageRow:
-    """A row of `token_usage`: what a token has stored and not got back yet, at a time."""
+    """A row of `token_usage`: the stored amount that a token has not got back yet, at a time."""
 
     token_id: str
     rows: float

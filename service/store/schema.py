@@ -26,7 +26,7 @@ def migrate(database: Database, revision: str = "head", derive: Callable[[Connec
     Args:
         database: The database.
         revision: A name, `head` or `base`; an older one than now goes back.
-        derive: Derives what is derived from the ledger, in the same transaction and under the ledger's lock.
+        derive: Derives the derived rows from the ledger, in the same transaction and under the ledger's lock.
 
     Returns:
         Whether anything changed.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file of an SQLite database: made for its owner alone, and told from any other that takes its name.
 
-SQLite goes on with an open file whatever becomes of its name: commits are then acknowledged that nobody finds after a
+SQLite goes on with an open file whatever becomes of its name: it acknowledges commits that cannot be found after a
 restart. So the open file and its write-ahead log are compared with their paths, by device and inode.
 """
 
@@ -45,7 +45,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: str) -> None:
-        """Take the path; nothing is opened."""
+        """Take the path; the file is not opened."""
         self.path = Path(os.path.realpath(path))
         self._log = self.path.with_name(self.path.name + LOG_SUFFIX)
         self._open: dict[int, Opened] = {}
@@ -98,7 +98,7 @@ class SqliteFile:
         """Compare the open files with their paths.
 
         Raises:
-            StoreUnavailable: If what is written would not be found at the path.
+            StoreUnavailable: If written rows would not be found at the path.
         """
         with self._lock:
             for opened in list(self._open.values()):
@@ -126,7 +126,7 @@ class SqliteFile:
 
 
 def path_in(arguments: Sequence[Any], options: Mapping[str, Any]) -> str | None:
-    """Return the path in what SQLAlchemy would hand to `sqlite3.connect`; None for a URI, which may name no file."""
+    """Return the path in the name that SQLAlchemy would hand to `sqlite3.connect`; None for a URI without a file."""
     path = str(arguments[0])
     return None if options.get("uri") or path.startswith("file:") else path
 

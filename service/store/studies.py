@@ -59,7 +59,7 @@ def add(connection: Connection, row: StudyRow) -> None:
 
 
 def complete(connection: Connection, study_id: str, values: Mapping[str, str | None]) -> None:
-    """Set what was not known when the study was created."""
+    """Set the facts that were not known when the study was created."""
     connection.execute(studies.update().where(studies.c.study_id == study_id).values(**values))
 
 
@@ -105,7 +105,7 @@ def models_named(
     """Return the models with results that go by a name, and how many there are.
 
     Those that were measured on the hardware come first, then those that the most tokens call so, then those with the
-    most results: who invents others does not hide them.
+    most results: a token that invents others does not hide them.
     """
     named, givers = studies.alias("named"), said_names.c
     tokens = (

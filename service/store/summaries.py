@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on what is derived from the ledger: per job and config, per reporter and config, and per config."""
+"""Queries on rows derived from the ledger: per job and config, per reporter and config, and per config."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -176,7 +176,7 @@ def speaking(connection: Connection, study_ids: Collection[str], stands: Collect
 
 
 def set_ranks(connection: Connection, changes: Sequence[RankChange]) -> None:
-    """Set what depends on the other configs of a study."""
+    """Set the columns that depend on the other configs of a study."""
     if changes:
         own = config_summaries.c
         this = (own.study_id == bindparam("of_study"), own.config_digest == bindparam("of_config"))
@@ -209,13 +209,13 @@ CONFIGS_OF = _configs_of()
 
 
 def clear(connection: Connection, study_id: str) -> None:
-    """Remove what is derived for a study."""
+    """Remove the derived rows of a study."""
     for table in DERIVED:
         connection.execute(delete(table).where(table.c.study_id == study_id))
 
 
 def rank(table: FromClause) -> tuple[UnaryExpression[Any], ...]:
-    """Return what orders promising configs, the best first.
+    """Return the order of promising configs, the best first.
 
     Those that were compared with the default come first, and of them those that enough reporters adopted. Then votes
     decide, never the size of a claim: the number of others that a config beats, and the number of reporters that speak

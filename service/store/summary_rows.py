@@ -9,7 +9,7 @@ from .rows import decoded
 
 StandName: TypeAlias = Literal["adopted", "kept", "faster", "slower", "unclear"]
 UNCLEAR: StandName = "unclear"
-"""Stand of a reporter whose windows tell nothing."""
+"""Stand of a reporter whose windows are no evidence."""
 
 
 @dataclass(kw_only=True)

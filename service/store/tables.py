@@ -7,7 +7,7 @@ Whole numbers in names with `_e9` and `_e12` are sums in units of 1e-9 and 1e-12
 `token_id` is the id of the token that a row came with, never its secret: NULL where the service was open (loopback, no
 token), `unrecorded` where the row is older than the column and tokens existed.
 
-Times are seconds since 1970 by the database's clock. JSON is text: nothing looks into it.
+Times are seconds since 1970 by the database's clock. JSON is text: no query looks into it.
 """
 
 from sqlalchemy import (
@@ -258,7 +258,7 @@ page_sessions = Table(
 )
 """Browsers that signed in. `token_id` may be `setting:` and a scope, which no row of `tokens` has. `token_proof` is the
 HMAC of the token's secret under the session's id, which is not stored: it proves that a setting's token is still the
-one that signed in, and gives nothing to guess that secret by."""
+one that signed in, and does not help to guess that secret."""
 
 audit = Table(
     "audit",

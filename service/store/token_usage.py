@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on what tokens have stored lately: one row each."""
+"""Queries on the amounts that tokens have stored lately: one row each."""
 
 from collections.abc import Collection, Sequence
 

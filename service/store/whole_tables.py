@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries that read whole tables, a chunk at a time: first what there is and in which order, then its rows."""
+"""Queries that read whole tables, a chunk at a time: first their keys in order, then their rows."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def results_before(connection: Connection, study_id: str, number: int | None, li
 
 
 def windows_of_jobs(connection: Connection, study_id: str, job_ids: Collection[str]) -> dict[str, JobWindowsRow]:
-    """Return what the windows of some jobs say, over all their results, by job; without those that have none."""
+    """Return the evidence of some jobs' windows, over all their results, by job; without those that have none."""
     own, newest = reports.c, reports.alias("newest").c
     is_used = own.status.in_(COUNTED) & own.valid.is_(True) & (own.phase != WARMUP)
     windows = (

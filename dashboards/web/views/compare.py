@@ -83,7 +83,7 @@ def compare_csv(
 
 
 def _facts(studies: Sequence[ListedStudy]) -> dict[str, list[str]]:
-    """Return what is compared of all jobs of each study."""
+    """Return the comparison of all jobs of each study."""
     return {
         "study": [item.study_id for item in studies],
         "found": [finding_of(item).label for item in studies],
@@ -124,14 +124,14 @@ def compared(
 
 
 def comparison_figures(studies: Sequence[ListedStudy], drawn: Sequence[Compared]) -> list[Figure]:
-    """Return the figures of compared studies; step times are drawn of one model alone, for nobody compares several."""
+    """Return the figures of compared studies; step times are drawn of one model alone, for several do not compare."""
     has_one_model = len({study.key.model for study in studies}) == 1
     makers = (speedups_figure, step_times_figure) if has_one_model else (speedups_figure,)
     return [figure for make in makers if (figure := make(drawn))]
 
 
 def _rows(shown: Sequence[ShownStudy], reviews: StudyReviews) -> list[Row]:
-    """Return what is compared of the newest decided job of each study."""
+    """Return the comparison of the newest decided job of each study."""
     if not shown:
         return []
     kept = [reviews.get(item, decided_job(item)) for item in shown]

@@ -51,7 +51,7 @@ def on_page_threads(view: View) -> Callable[..., Coroutine[Any, Any, Response]]:
 
 @dataclass(frozen=True)
 class AskedStudies:
-    """The studies that a list's address asks for: what is typed and chosen in its form, and their order."""
+    """The studies that a list's address asks for: the fields of its form, and their order."""
 
     q: str
     target: str
@@ -73,7 +73,7 @@ class AskedStudies:
 
 
 READERS_PAGE, ADMINS_PAGE = ((Security(authorize_page, scopes=[scope]), Depends(confirmed)) for scope in (READ, ADMIN))
-"""Dependencies of a page, by who may see it. A form is confirmed once its sender is authorized."""
+"""Dependencies of a page, by the scope that it needs. A form is confirmed once its sender is authorized."""
 
 
 def new_router() -> APIRouter:
@@ -128,7 +128,7 @@ FormDep = Annotated[Fields, Depends(form_of)]
 
 
 def pages_of(total: int, page: int, limit: int) -> dict[str, Any]:
-    """Return what a template needs to say which of how many things it shows, and to lead to the others."""
+    """Return the parts of a template that names the shown things of how many, and leads to the others."""
     last = max(1, -(-total // limit))
     return {
         "page": page,

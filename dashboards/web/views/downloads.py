@@ -59,13 +59,13 @@ def study_csv(
 
 
 def _file(request: Request, name: str, lines: Iterator[str]) -> Response:
-    """Return a file; its first part is made now, so that what cannot be answered is refused."""
+    """Return a file; its first part is made now, so that a request without an answer is refused."""
     first = next(lines, "")
     return csv_stream(name, _made_in_turn(first, lines, request.app.state.pages.threads))
 
 
 async def _made_in_turn(first: str, lines: Iterator[str], threads: CapacityLimiter) -> AsyncIterator[str]:
-    """Yield a file's parts, each made by one of the threads that pages have while nobody waits for it."""
+    """Yield a file's parts, each made by one of the threads that pages have while no page waits for it."""
     part: str | None = first
     while part is not None:
         yield part

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages' stream of events: what `/v1/events` says, for browsers that are signed in."""
+"""The pages' stream of events: that of `/v1/events`, for browsers that are signed in."""
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse

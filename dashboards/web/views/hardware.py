@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines: what was found on which for which model, and one model on all of them."""
+"""Machines: the findings on each for each model, and one model on all of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Findings:
 @router.get("/hardware", dependencies=READERS_PAGE)
 @on_page_threads
 def hardware(request: Request, overview: OverviewDep, q: Text = "", model: Text = "", page: PageNumber = 1) -> Response:
-    """List machines with what was found on them, or compare them by one model."""
+    """List machines with their findings, or compare them by one model."""
     if model:
         listed = overview.of_model(model)
         studies = listed.items

@@ -69,7 +69,7 @@ def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recomme
 
 
 def _offers(overview: Overview) -> dict[str, Any]:
-    """Return what the form offers: what was measured."""
+    """Return the choices of the form: measured models and machines."""
     layouts = overview.layouts()
     return {
         "models": [(item.fingerprint, _option(item)) for item in overview.models(limit=MAX_OFFERED)],
@@ -87,7 +87,7 @@ def _option(item: Counted) -> str:
 
 
 def _query(given: Mapping[str, str]) -> RecommendationQuery:
-    """Return the question; raises InvalidRequest for what cannot be one."""
+    """Return the question; raises InvalidRequest for fields that cannot be one."""
     for name in ("model_fingerprint", "hardware"):
         if given[name] and not _is_fingerprint(given[name]):
             raise InvalidRequest(

@@ -29,7 +29,7 @@ FIRST_JOBS = 3
 """Jobs that are shown at once; the others are folded."""
 MAX_SHOWN_RESULTS = 100
 FIRST_FIGURES = ("convergence", "distribution")
-"""Figures that show what was measured; the others rest on a model of it."""
+"""Figures that show measurements; the others rest on a model of them."""
 
 router = new_router()
 
@@ -76,7 +76,7 @@ def study(
 
 
 def _figures(review: StudyReview) -> dict[str, Any]:
-    """Return a job's figures: those of what was measured, and the others, which are folded if nothing is known."""
+    """Return a job's figures: those of its measurements, and the others, which are folded if no conclusion is known."""
     measured = [figure for figure in review.figures if figure.name in FIRST_FIGURES]
     modelled = [figure for figure in review.figures if figure.name not in FIRST_FIGURES]
     return {
@@ -120,7 +120,7 @@ def place_of(study: ListedStudy) -> ConfigUse:
 
 
 def _snippets(study: ListedStudy, best: BestConfig) -> object:
-    """Return what can be pasted; a gain is named where it is confirmed, and nowhere else."""
+    """Return the texts to paste; a gain is named where it is confirmed, and nowhere else."""
     said = f"confirmed: {with_bounds(best.evidence)}" if best.is_confirmed else NO_PROMISE
     return snippets_of(best.config, place_of(study), f"{name_of(study)}, {said}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens, for admins: created, listed, revoked, how their results count, their deletion, and who is signed in."""
+"""Tokens, for admins: created, listed, revoked, how their results count, their deletion, and signed-in browsers."""
 
 from functools import partial
 from typing import Annotated, Any, TypeAlias

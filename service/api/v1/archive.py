@@ -29,7 +29,7 @@ LINES_PER_PART = 500
 LINE_BYTES_MAX = 1 << 20
 """Bytes of a line of an import: each is read at once; the longest have a study's gradients, below 300 kB."""
 READER_S = 30.0
-"""Seconds for which the reader of an export may take nothing."""
+"""Seconds for which the reader of an export may pause."""
 
 router = APIRouter(tags=["operators"])
 
@@ -51,7 +51,7 @@ def export_everything(service: ServiceDep, state: StateDep) -> StreamingResponse
     openapi_extra={"requestBody": {"required": True, "content": LINES}},
 )
 async def import_everything(request: Request, state: StateDep, service: ServiceDep) -> rest_models.Imported:
-    """Take what an export gave. What is here already stays as it is; the same lines again change nothing."""
+    """Store the lines of an export. Rows that are here already stay as they are; the same lines again change no row."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != MEDIA_TYPE:
         raise UnsupportedMediaTypeError(f"the body is {media_type[:100]!r}; send JSON Lines as {MEDIA_TYPE}")
@@ -89,7 +89,7 @@ class _Export(StreamingResponse):
         self._places = places
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send all of it; 503 without a place, and a broken connection for who takes nothing for `READER_S`."""
+        """Send all of it; 503 without a place, and a broken connection for a client that pauses for `READER_S`."""
         if self._places.is_full:
             await send_problem(self._places.refusal(), scope, receive, send)
             return
@@ -101,7 +101,7 @@ class _Export(StreamingResponse):
         self._places.taken += 1
         try:
             await super().__call__(scope, receive, send_in_time)
-        except TimeoutError:  # who returns before the end has the connection broken off
+        except TimeoutError:  # a reader that returns before the end has the connection broken off
             structlog.get_logger().warning("export_abandoned", detail=f"its reader took nothing for {READER_S:g} s")
         finally:
             self._places.taken -= 1

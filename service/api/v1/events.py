@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`GET /v1/events`: what changes, as it happens (server-sent events)."""
+"""`GET /v1/events`: changes as they happen (server-sent events)."""
 
 from fastapi import APIRouter
 from starlette.requests import Request

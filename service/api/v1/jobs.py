@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`/v1/studies/{id}/jobs`: what jobs say of themselves, and what became of them."""
+"""`/v1/studies/{id}/jobs`: jobs' reports of themselves, and their outcomes."""
 
 from typing import Annotated
 
@@ -36,7 +36,7 @@ JobId = Annotated[str, Path(pattern=UUID_PATTERN, description="A UUID that the c
 def put_job(
     study_id: StudyId, job_id: JobId, body: rest_models.JobFacts, service: ServiceDep, token_id: TokenDep
 ) -> rest_models.JobFacts:
-    """Say how far a job is, and what it is called. The reply is what is kept."""
+    """Say how far a job is, and its name. The reply has the stored facts."""
     kept = service.jobs.put(study_id, job_id, to_facts(body), token_id)
     return body.model_copy(update={"state": kept.state, "verdict": kept.verdict})
 

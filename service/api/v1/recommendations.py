@@ -22,7 +22,7 @@ class _DirectRoute(APIRoute):
     """Route that parses the query and calls the endpoint itself: the framework takes longer for it than the answer."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
+        """Return the object that answers a request."""
         needed = declared_scopes(self) or (ADMIN,)
 
         async def answer(request: Request) -> Response:
@@ -44,7 +44,7 @@ router = APIRouter(tags=["recommendations"], route_class=_DirectRoute)
 async def recommend(request: Request, params: Annotated[RecommendationParams, Query()], state: StateDep) -> Response:
     """Recommend a config: of the same study, else of the nearest, else the default. No evidence is an answer too.
 
-    Give `model_fingerprint`, or `model`. What is_prior marks must be tested by the job before it is believed.
+    Give `model_fingerprint`, or `model`. A job must test a config with `is_prior` before it relies on it.
     """
     find, query = state.service.recommendations.find, to_query(params)
     found = await asyncio.get_running_loop().run_in_executor(state.looking, find, query)

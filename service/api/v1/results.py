@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`PUT .../trials/{id}/result` and `POST .../results`: telling. What is answered is durable."""
+"""`PUT .../trials/{id}/result` and `POST .../results`: telling. An answered result is durable."""
 
 from collections.abc import Iterable
 
@@ -38,7 +38,7 @@ async def tell(
     token_id: TokenDep,
     response: Response,
 ) -> rest_models.StoredResult:
-    """Report what was measured. The same again is answered 200; a result that came after its lease is kept as late."""
+    """Report a measurement. The same again is answered 200; a result that came after its lease is kept as late."""
     stored: rest_models.StoredResult = await service.ledger.tell(study_id, trial_id, to_result(body, token_id))
     _count(metrics, [stored])
     response.status_code = 200 if stored.status == "same" else 201

@@ -32,7 +32,7 @@ RECORDS = "records"
     responses={409: {"description": "Another log was stored under this run, or the job is another token's."}},
 )
 async def take_log(request: Request, state: StateDep, token_id: TokenDep) -> rest_models.StoredRuns:
-    """Store the runs of a tuning log. The same log again, or one that has grown, stores only what is new."""
+    """Store the runs of a tuning log. The same log again, or one that has grown, stores its new records alone."""
     require_json(request)
     body = await request.body()
     stored = await state.work_on(body, partial(read_and_store, body, state.service, token_id))
@@ -40,7 +40,7 @@ async def take_log(request: Request, state: StateDep, token_id: TokenDep) -> res
 
 
 def read_and_store(body: bytes, service: Service, token_id: str | None) -> tuple[rest_models.StoredRun, ...]:
-    """Read a log record by record and store its runs; nothing is stored before all of it was read.
+    """Read a log record by record and store its runs, once all of it was read.
 
     Raises:
         RequestValidationError: If the body is not as the OpenAPI description says.
@@ -79,6 +79,6 @@ class _Records:
 
 
 def _refusal(error: ValidationError, *place: str | int) -> RequestValidationError:
-    """Return what the framework would say of a body, or of something in it."""
+    """Return the framework's error on a body, or on a part of it."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     return RequestValidationError([{**item, "loc": ("body", *place, *item["loc"])} for item in errors])

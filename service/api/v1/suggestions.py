@@ -39,8 +39,8 @@ def ask(
 ) -> rest_models.Suggestion:
     """Ask for a config to try. It is this job's until the lease ends; the same trial again gets the same config.
 
-    It has what the study's first job had fixed. A job whose `search_space` is another sends it, and gets a config that
-    is legal there.
+    It has the knobs that the study's first job had fixed. A job whose `search_space` is another sends it, and gets a
+    config that is legal there.
     """
     space = None if body.search_space is None else body.search_space.model_dump()
     suggestion = service.suggestions.ask(

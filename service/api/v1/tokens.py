@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`/v1/tokens`: who may."""
+"""`/v1/tokens`: permissions."""
 
 from typing import Annotated
 
@@ -42,7 +42,7 @@ def revoke_token(token_id: TokenId, service: ServiceDep) -> None:
 
 @router.patch("/v1/tokens/{token_id}", dependencies=[MAY_ADMINISTER], responses=NO_TOKEN)
 def change_token(token_id: TokenId, change: rest_models.TokenChange, service: ServiceDep) -> rest_models.Token:
-    """Say whether a token's jobs count one by one as evidence. Verdicts on what it reported already follow."""
+    """Say whether a token's jobs count one by one as evidence. Verdicts on its earlier reports follow."""
     return to_token(service.token_results.declare(token_id, has_many_jobs=change.has_many_jobs))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts that jobs tell of themselves (state, verdict, name, tags, commit), and what their machines are."""
+"""Facts that jobs tell of themselves (state, verdict, name, tags, commit), and their machines."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,7 +13,7 @@ MACHINES = ("machines", "machines_text")
 
 
 def upgrade() -> None:
-    """Add the table and the columns; jobs that reported before have told nothing of it."""
+    """Add the table and the columns; jobs that reported before have none of these facts."""
     op.create_table(
         "job_facts",
         sa.Column("study_id", sa.String(32), nullable=False),
@@ -33,7 +33,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them; nothing else is derived from what is lost."""
+    """Drop them; no other row is derived from them."""
     for column in reversed(MACHINES):
         op.drop_column("studies", column)
     op.drop_table("job_facts")

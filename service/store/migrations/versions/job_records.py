@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row per job with what its results say, so that no list reads the results of all jobs."""
+"""A row per job with the sums of its results, so that no list reads the results of all jobs."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indexes for what jobs reported, and for their paired tests: a page of a study reads those alone, of however many."""
+"""Indexes for jobs' reports, and for their paired tests: a page of a study reads those alone, of however many."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's knobs for NCCL in what was stored before there were any: it was measured under their defaults.
+"""The engine's knobs for NCCL in rows that were stored before there were any: they were measured under their defaults.
 
 Spaces and configs of the engine's studies get the knobs, and the digests that follow from them; the summaries are
 derived anew. So a result that is sent again is the same result, and one config has one text, whatever version told it.
@@ -63,7 +63,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Change nothing: a program from before takes the knobs as it finds them."""
+    """Leave the rows: a program from before takes the knobs as it finds them."""
 
 
 def _complete_trials(study_id: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defaults by layout: a job on several hosts of several ranks has the hierarchical allreduce, if nothing is set.
+"""Defaults by layout: a job on several hosts of several ranks has the hierarchical allreduce, without any setting.
 
 Which speed-ups are over the default is kept in the summaries, which are derived anew.
 """

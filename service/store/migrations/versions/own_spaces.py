@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suggestions that were computed for jobs whose search space is not the study's; what waits already is the study's."""
+"""Suggestions that were computed for jobs whose search space is not the study's; those that wait are the study's."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -16,6 +16,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove what waits, for the program before this one would give it to any job, and drop the column."""
+    """Remove the waiting ones, for the program before this one would give them to any job, and drop the column."""
     op.execute("DELETE FROM queued_suggestions")
     op.drop_column("queued_suggestions", "space_digest")

@@ -55,7 +55,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop what was added; the rows stay, without who reported them."""
+    """Drop the additions; the rows stay, without their reporters."""
     op.drop_index(RANK, "config_summaries")
     op.create_index(RANK, "config_summaries", OLD_RANK_COLUMNS)
     for column in ("is_supported", *COUNTS, "minus_since_s"):

@@ -11,7 +11,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the tables; the service rebuilds what belongs into them when it starts."""
+    """Create the tables; the service rebuilds their rows when it starts."""
     op.create_table(
         "job_summaries",
         sa.Column("study_id", sa.String(32), nullable=False),
@@ -52,7 +52,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the tables; nothing is lost that the ledger does not have."""
+    """Drop the tables; the ledger has all that they were derived from."""
     op.drop_table("config_summaries")
     op.drop_table("job_summaries")
 

@@ -11,7 +11,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the table; what was stored before is not counted."""
+    """Add the table; rows that were stored before are not counted."""
     op.create_table(
         "token_usage",
         sa.Column("token_id", sa.String(32), nullable=False),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indexes for the newest verdicts of a study: what its jobs said last, and their paired tests."""
+"""Indexes for the newest verdicts of a study: its jobs' last facts, and their paired tests."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -14,7 +14,7 @@ READ_SECRET = "read-secret-of-these-tests-"
 
 
 def application(folder: Path, *, has_tokens: bool = True, **settings: Any) -> FastAPI:
-    """Return an application whose data lie in a folder; it lets nobody be too fast, and runs no optimizer.
+    """Return an application whose data lie in a folder; it limits no rate, and runs no optimizer.
 
     Args:
         folder: The folder of its database.

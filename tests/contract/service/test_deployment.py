@@ -148,8 +148,8 @@ def parts_of(compose: dict[str, Any], kind: str) -> list[Any]:
     return [part for service in compose["services"].values() for part in service.get(kind, ())]
 
 
-def test_what_the_compose_file_names_is_there(compose: dict[str, Any]) -> None:
-    """Volumes, files, secrets, services: none is named that does not exist, and none for nothing."""
+def test_the_files_that_compose_names_are_there(compose: dict[str, Any]) -> None:
+    """Volumes, files, secrets, services: each that is named exists, and each has a use."""
     mounts = {volume.split(":")[0] for volume in parts_of(compose, "volumes")}
     files = {mount for mount in mounts if mount.startswith(".")}
 
@@ -187,7 +187,7 @@ def test_the_secrets_stay_out_of_commits_and_images(name: str) -> None:
     assert "/secrets/" in (REPOSITORY / name).read_text(encoding="utf-8").splitlines()
 
 
-def test_nothing_is_published_beyond_this_machine_by_itself(compose: dict[str, Any]) -> None:
+def test_no_port_is_published_beyond_this_machine_by_itself(compose: dict[str, Any]) -> None:
     """Two ports, each on loopback unless a variable says otherwise."""
     ports = parts_of(compose, "ports")
 
@@ -243,7 +243,7 @@ def test_grafana_finds_its_data_source_and_every_dashboard(compose: dict[str, An
 
 
 def test_the_image_has_two_stages_and_no_rights() -> None:
-    """The compiler stays behind; what runs is the service, as a user of its own; what is copied exists."""
+    """The compiler stays behind; the service runs as a user of its own; every copied file exists."""
     steps = instructions()
     kinds = [kind for kind, _ in steps]
     last_stage = steps[len(kinds) - kinds[::-1].index("FROM") :]

@@ -72,7 +72,7 @@ def test_an_event_names_its_job_in_full(client: TestClient, monkeypatch: pytest.
     since, told = parts.service.events.since, threading.Event()
 
     def looked(number: int) -> object:
-        if number:  # the second look: what the first one found is on its way
+        if number:  # the second look: the event that the first one found is on its way
             told.set()
         return since(number)
 
@@ -87,7 +87,7 @@ def test_an_event_names_its_job_in_full(client: TestClient, monkeypatch: pytest.
     assert 3 == text.count(f'"job_id":"{UUIDS[3]}"')
 
 
-def test_who_is_no_longer_known_hears_no_more(client: TestClient) -> None:
+def test_a_revoked_token_hears_no_more(client: TestClient) -> None:
     """The connection of a token ends when the token is revoked."""
     created = client.post("/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()
 

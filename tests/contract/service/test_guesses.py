@@ -12,7 +12,7 @@ from ringtune.service import app
 from tests.contract.service.applications import READ_SECRET, application, bearer
 
 
-def test_guesses_are_answered_429_and_who_is_known_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_are_answered_429_and_known_callers_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller that had a valid token from the same address before is answered as ever; the clock stands still."""
     monkeypatch.setattr(app, "time", SimpleNamespace(monotonic=lambda: 0.0))
     with TestClient(application(tmp_path)) as client:

@@ -22,7 +22,7 @@ QUERY = f"/v1/recommendations?model_fingerprint={'b' * 64}&world_size=2"
 
 
 def client_of(app: FastAPI) -> TestClient:
-    """Return somebody who calls an application, and sees its replies to its bugs, too."""
+    """Return a client of an application, which sees its replies to its bugs, too."""
     return TestClient(app, base_url=HERE, follow_redirects=False, raise_server_exceptions=False)
 
 
@@ -92,7 +92,7 @@ def cached_reply_reads_no_body(app: FastAPI) -> None:
 
 
 def slow_body_takes_no_place(app: FastAPI) -> None:
-    """Nobody is kept out while a body is on its way."""
+    """No other request is kept out while a body is on its way."""
     taken: list[int] = []
 
     async def receive() -> Message:
@@ -128,7 +128,7 @@ PROBES: dict[tuple[str, str], Callable[[FastAPI], None]] = {
     ("BodyLimit", "Gate"): slow_body_takes_no_place,
 }
 FREE = ("Gate", "Heads")
-"""Neighbours whose order nobody can see."""
+"""Neighbours whose order has no effect."""
 ONE_REQUEST: dict[str, Any] = {"rate_per_s": 0.001, "rate_burst": 1}
 
 
@@ -138,7 +138,7 @@ def application_of(pair: tuple[str, str], folder: Path) -> FastAPI:
 
 
 def test_all_neighbours_have_a_probe(tmp_path: Path) -> None:
-    """A layer that is added or moved fails until it is said what its place is for."""
+    """A layer that is added or moved fails until the reason for its place is said."""
     assert [*PROBES, FREE] == list(pairwise(layers_of(application_with_pages(tmp_path))))
 
 

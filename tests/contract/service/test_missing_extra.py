@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's commands where the extra `service` is not installed: they say what to install."""
+"""The operator's commands where the extra `service` is not installed: they name the remedy."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ sys.exit(_run_app(sys.argv[1:]))
         ("fastapi", ["serve"]),
     ],
 )
-def test_a_missing_package_is_named_with_what_to_do(package: str, command: list[str]) -> None:
+def test_a_missing_package_is_named_with_the_remedy(package: str, command: list[str]) -> None:
     """One paragraph and no traceback; other commands work without the package."""
     program = [sys.executable, "-c", WITHOUT.format(package=package)]
 

@@ -77,7 +77,7 @@ def check_operation(operation: Any, mode: GenerationMode, cases: int, known: Kno
     def send(case: Case[Any], is_known: bool, trial: str) -> None:
         if is_known and mode is GenerationMode.POSITIVE:
             make_plausible(case, known, trial)
-        # What is wrong in a query may not reach the wire: an empty list, as an unknown parameter, is sent as nothing.
+        # A fault in a query may not reach the wire: an empty list, as an unknown parameter, is not sent.
         excluded: list[Any] = [] if "requestBody" in operation.definition.raw else [negative_data_rejection]
         response = case.call_and_validate(headers=bearer(ADMIN_SECRET), excluded_checks=excluded)
         statuses[response.status_code] += 1
@@ -118,12 +118,12 @@ def lines_of(value: Any) -> str:
 
 @schemathesis.serializer(LINES)
 def lines_as_they_are(_context: Any, value: Any) -> Any:
-    """JSON Lines go over the wire as text, and what is none as JSON."""
+    """JSON Lines go over the wire as text, and other bodies as JSON."""
     return {"content": value if isinstance(value, bytes) else lines_of(value).encode()}
 
 
 def check_service(folder: Path, cases: int) -> Counter[int]:
-    """Share the cases out among the operations and return what was answered."""
+    """Share the cases out among the operations and return the answers."""
     app = application(folder)
     description = description_of(app)
     known = fill(description)
@@ -138,7 +138,7 @@ def check_service(folder: Path, cases: int) -> Counter[int]:
 
 
 def fill(description: Any) -> Known:
-    """Create a study with a result; return its id and what an export gives."""
+    """Create a study with a result; return its id and its export."""
 
     def call(path: str, method: str, **parts: Any) -> Any:
         return description[path][method].Case(**parts).call(headers=bearer(ADMIN_SECRET))

@@ -105,7 +105,7 @@ def test_a_wrong_optional_field_is_one_error_under_its_own_name(client: TestClie
     assert problem["detail"].startswith("2 fields are not as /openapi.json says; the first: query.model: ")
 
 
-def test_what_was_sent_is_not_repeated(client: TestClient) -> None:
+def test_sent_values_are_not_repeated(client: TestClient) -> None:
     """A problem names wrong fields, twenty at most and those of one item of a list, but repeats no value of them."""
     unknown = {f"unknown_{number}": "hunter2" for number in range(30)}
     results = [{"trial_id": UUIDS[0], "steps": "hunter2", **unknown}] * 1000

@@ -40,7 +40,7 @@ def test_a_new_token_is_kept_nowhere(client: TestClient) -> None:
 
 
 def test_browsers_are_told_to_stay_with_tls_where_there_is_tls(client: TestClient) -> None:
-    """Strict-Transport-Security is sent over TLS alone, since over HTTP it would mean nothing."""
+    """Strict-Transport-Security is sent over TLS alone, since over HTTP it would have no effect."""
     plain = client.get("http://testserver/healthz")
 
     assert "max-age=31536000" == client.get("/healthz").headers["strict-transport-security"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs, logs, exports and databases of every version so far: a team upgrades its jobs one by one.
 
-`versions/` has what each version of the engine sends of one and the same run, recorded from that version: the bodies of
-a job's link, the log, and the service's export; and the database of the first version. A version that adds a knob adds
-a recording.
+`versions/` has the messages of each version of the engine on one and the same run, recorded from that version: the
+bodies of a job's link, the log, and the service's export; and the database of the first version. A version that adds a
+knob adds a recording.
 """
 
 import json
@@ -50,7 +50,7 @@ def reported(client: TestClient, version: str) -> tuple[str, set[str]]:
 
 
 def pushed(client: TestClient, version: str) -> dict[str, Any]:
-    """Push a version's log and return what became of its run."""
+    """Push a version's log and return the outcome of its run."""
     reply = client.post("/v1/runs", json={"records": RECORDINGS[version]["records"]})
     assert 200 == reply.status_code, reply.text
     (run,) = reply.json()["runs"]
@@ -58,12 +58,12 @@ def pushed(client: TestClient, version: str) -> dict[str, Any]:
 
 
 def test_the_newest_recording_is_of_this_version() -> None:
-    """A knob that is added needs a recording, and a migration for what is stored without it."""
+    """A knob that is added needs a recording, and a migration for rows that are stored without it."""
     assert EVERY_KNOB == RECORDINGS[TODAY]["engine_knobs"]
 
 
 @pytest.mark.parametrize("versions", [(FIRST, TODAY), (TODAY, FIRST)])
-def test_what_one_version_reported_is_the_same_from_another(client: TestClient, versions: tuple[str, str]) -> None:
+def test_reports_of_one_version_are_the_same_from_another(client: TestClient, versions: tuple[str, str]) -> None:
     """Jobs of several versions have one study, and a result has one text there, whoever reports it."""
     first, second = (reported(client, version) for version in versions)
 
@@ -133,7 +133,7 @@ def test_a_knob_that_this_version_does_not_know_is_refused_by_a_code_that_jobs_w
 
 
 def test_a_database_of_the_first_version_is_as_if_this_one_had_been_told(tmp_path: Path) -> None:
-    """The migration gives configs and spaces their later knobs: what is reported again is the same, and adds up."""
+    """The migration gives configs and spaces their later knobs: the same report again is the same, and adds up."""
     file = tmp_path / "old.db"
     with sqlite3.connect(file) as connection:
         connection.executescript((FOLDER / f"{FIRST}.sql").read_text())

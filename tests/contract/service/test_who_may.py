@@ -57,7 +57,7 @@ def api_routes(holder: object) -> Iterator[APIRoute]:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
-    """An application with tokens, and somebody who calls it."""
+    """An application with tokens, and a client of it."""
     with TestClient(application(tmp_path), base_url=HERE) as caller:
         yield caller
 
@@ -68,7 +68,7 @@ def test_the_table_has_every_route(tmp_path: Path) -> None:
 
 
 def test_every_route_names_its_scope(tmp_path: Path) -> None:
-    """All but the open ones, pages included; the scope is the one of the table, by `Security` and nothing else."""
+    """All but the open ones, pages included; the scope is the one of the table, by `Security` alone."""
     declared = {
         (method, route.path): declared_scopes(route)
         for route in api_routes(application_with_pages(tmp_path))
@@ -81,7 +81,7 @@ def test_every_route_names_its_scope(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("secret", "expected"), [(READ_SECRET, 403), (ADMIN_SECRET, 200)])
 def test_a_route_that_names_no_scope_is_for_admins(secret: str, expected: int, tmp_path: Path) -> None:
-    """Deny by default: a forgotten declaration opens nothing."""
+    """Deny by default: a forgotten declaration opens no route."""
     app = application(tmp_path)
 
     @app.get("/v1/forgotten")
@@ -145,7 +145,7 @@ def test_without_a_token_the_open_routes_answer_and_no_other(client: TestClient)
         assert 401 == client.get(path).status_code, path
 
 
-def test_a_token_opens_what_its_scope_says(client: TestClient) -> None:
+def test_a_token_opens_the_routes_of_its_scope(client: TestClient) -> None:
     """A reader may not report, a reporter may not administer; admin may everything."""
     created = client.post("/v1/tokens", json={"name": "job", "scopes": ["report"]}, headers=bearer(ADMIN_SECRET))
     secrets = {"read": READ_SECRET, "report": created.json()["secret"], "admin": ADMIN_SECRET}
@@ -186,7 +186,7 @@ def test_a_revoked_token_is_refused(client: TestClient) -> None:
     assert 401 == client.get("/v1/studies", headers=bearer(created["secret"])).status_code
 
 
-def test_an_operator_says_how_a_token_counts_and_deletes_what_it_reported(client: TestClient) -> None:
+def test_an_operator_says_how_a_token_counts_and_deletes_its_reports(client: TestClient) -> None:
     """At creation and later; the list shows it, and the results are gone for everybody."""
     client.headers.update(bearer(ADMIN_SECRET))
     body = {"name": "team", "scopes": ["read", "report"], "has_many_jobs": True}
@@ -206,7 +206,7 @@ def test_an_operator_says_how_a_token_counts_and_deletes_what_it_reported(client
     assert 0 == client.get(f"/v1/studies/{study_id}").json()["trials"]
 
 
-def test_guesses_do_not_keep_out_who_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_do_not_keep_out_known_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While made-up tokens take all places to look up, a token that was valid a moment ago is looked up again."""
     service = Service(Database.open(f"sqlite:///{tmp_path / 'service.sqlite3'}"))
     service.migrate()
@@ -259,7 +259,7 @@ def test_guesses_do_not_keep_out_who_is_known(tmp_path: Path, monkeypatch: pytes
 def test_without_tokens_loopback_is_open_to_this_machine_alone(
     headers: list[tuple[str, str]], expected: int, tmp_path: Path
 ) -> None:
-    """A page that the browser loaded from elsewhere reaches nothing, under whatever name it tries."""
+    """A page that the browser loaded from elsewhere reaches no call, under whatever name it tries."""
     app = application(tmp_path, has_tokens=False)
     with TestClient(app):
         reply = asyncio.run(ask(app, scope_of("/v1/studies", headers=headers)))
@@ -268,7 +268,7 @@ def test_without_tokens_loopback_is_open_to_this_machine_alone(
 
 
 def test_the_first_token_closes_loopback(tmp_path: Path) -> None:
-    """Open is what nobody has closed; a token that was revoked does not open it again."""
+    """A service without tokens is open; a token that was revoked does not open it again."""
     with TestClient(application(tmp_path, has_tokens=False), base_url=HERE) as client:
         assert 200 == client.get("/v1/tokens").status_code
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application with its pages, over a database of its own, and what a browser sends to it."""
+"""The application with its pages, over a database of its own, and a browser's requests."""
 
 from pathlib import Path
 from typing import Any

@@ -151,7 +151,7 @@ def mean_gain_of(jobs: Sequence[Job]) -> str:
 
 
 def comparable(offer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer without what the service alone has: ages, seeds of a search, and nobody's digits."""
+    """Return an answer without the service's own parts: ages, seeds of a search, and random digits."""
     evidence = {name: value for name, value in offer["evidence"].items() if name != "age_s"}
     figures = ("speedup", "ci_low", "ci_high")
     rounded = {name: None if evidence[name] is None else round(evidence[name], 6) for name in figures}
@@ -159,7 +159,7 @@ def comparable(offer: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_name_of_two_models_is_asked_for_by_fingerprint(tmp_path: Path) -> None:
-    """The page links to each of them; until one is chosen nothing is recommended."""
+    """The page links to each of them; until one is chosen none is recommended."""
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE) as client:
         for number, model in enumerate("bc"):
             first, *rest = records_of(number, ADOPTED)

@@ -36,15 +36,15 @@ INLINE = re.compile(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*(\ssrc=|applica
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A browser before an application that is open and has nothing in it."""
+    """A browser before an application that is open and empty."""
     app = application_with_pages(tmp_path_factory.mktemp("pages"), has_tokens=False)
     with TestClient(app, base_url=HERE, headers=BROWSER, follow_redirects=False) as made:
         yield made
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_an_empty_service_says_what_to_do(path: str, client: TestClient) -> None:
-    """Every view is whole HTML, has one title, landmarks, and nothing inline."""
+def test_an_empty_service_names_the_next_step(path: str, client: TestClient) -> None:
+    """Every view is whole HTML, has one title, landmarks, and no inline script or style."""
     reply = client.get(path)
     page = Page.of(reply.text)
 
@@ -70,7 +70,7 @@ def test_a_study_s_reply_names_its_page_where_there_are_pages(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", [*VIEWS, "/", "/studies/nothing", "/nowhere", "/static/nothing.js"])
-def test_nothing_but_our_files_may_run(path: str, client: TestClient) -> None:
+def test_only_our_files_may_run(path: str, client: TestClient) -> None:
     """Every reply has the policy, and no browser keeps a page."""
     headers = client.get(path).headers
     policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
@@ -126,7 +126,7 @@ def test_static_files_are_kept_for_ever_under_their_hash(client: TestClient) -> 
         ("/compare?" + "&".join(f"study={number}" for number in range(7)), 422, "choose fewer"),
     ],
 )
-def test_errors_are_pages_that_say_what_to_do(path: str, status: int, words: str, client: TestClient) -> None:
+def test_errors_are_pages_that_name_the_remedy(path: str, status: int, words: str, client: TestClient) -> None:
     """An error page has a link to go on, and the id under which the log has more."""
     reply = client.get(path)
 
@@ -143,7 +143,7 @@ def test_programs_get_problems_as_json(client: TestClient) -> None:
         assert "application/problem+json" == reply.headers["content-type"], path
 
 
-def test_a_page_asks_for_nothing_elsewhere(client: TestClient) -> None:
+def test_a_page_loads_no_file_from_elsewhere(client: TestClient) -> None:
     """No content delivery network, no font, no beacon."""
     for path in VIEWS:
         page = Page.of(client.get(path).text)
@@ -162,7 +162,7 @@ def report_adoption(client: TestClient, study_id: str, job_id: str, baseline: Co
     assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code
 
 
-def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path: Path) -> None:
+def test_changed_knobs_are_shown_beside_the_baseline_of_the_speed_up(tmp_path: Path) -> None:
     """However many jobs began with another one."""
     poor, better = (default_config().replace({"fusion_bytes": kib << 10}) for kib in (64, 8192))
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
@@ -179,7 +179,7 @@ def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path:
 
 
 def test_a_gain_over_another_baseline_is_told_as_one(tmp_path: Path) -> None:
-    """Two jobs that adopt over a baseline of their own confirm nothing; the page gives the reason, and no default."""
+    """Two jobs that adopt over a baseline of their own do not confirm; the page gives the reason, and no default."""
     poor, better = (default_config().replace({"fusion_bytes": kib << 10}) for kib in (64, 8192))
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
@@ -193,7 +193,7 @@ def test_a_gain_over_another_baseline_is_told_as_one(tmp_path: Path) -> None:
     assert ["Step, baseline"] == sorted(set(re.findall("Step, [a-z]+", text)))
 
 
-def test_pages_of_hardware_leave_nothing_out(tmp_path: Path) -> None:
+def test_pages_of_hardware_are_complete(tmp_path: Path) -> None:
     """Each row is shown once, and the last page leads no further."""
     count = PAGE + 3
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:

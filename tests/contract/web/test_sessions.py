@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A browser's session: the pages that it opens, its end, and that its cookie alone changes nothing."""
+"""A browser's session: the pages that it opens, its end, and that its cookie alone cannot change data."""
 
 import html
 import re
@@ -44,12 +44,12 @@ def another(client: TestClient) -> TestClient:
 
 @pytest.fixture
 def thief(client: TestClient) -> TestClient:
-    """Somebody else: what other ports of the host are."""
+    """Somebody else: a server on another port of the host."""
     return another(client)
 
 
 def steal(client: TestClient, thief: TestClient) -> str:
-    """Give the thief what every port of the host receives: the Cookie header. Returns its value."""
+    """Give the thief the Cookie header, which every port of the host receives. Returns its value."""
     thief.cookies.clear()
     value = str(client.cookies[NAME])
     thief.headers["cookie"] = f"{NAME}={value}"
@@ -62,7 +62,7 @@ def tokens_of(client: TestClient) -> list[str]:
 
 
 def test_the_cookie_is_no_token(client: TestClient) -> None:
-    """The cookie is random, new at each sign-in, and has nothing of the token in it."""
+    """The cookie is random, new at each sign-in, and has no part of the token in it."""
     values = []
     for _ in range(3):
         assert 303 == sign_in(client, ADMIN_SECRET)
@@ -115,7 +115,7 @@ def test_no_page_that_a_stolen_cookie_reads_has_the_key(client: TestClient, thie
 
 
 @pytest.mark.parametrize("template", sorted(path for method, path in PAGES if method not in SAFE_METHODS))
-def test_a_stolen_cookie_changes_nothing(template: str, client: TestClient, thief: TestClient) -> None:
+def test_a_stolen_cookie_cannot_change_data(template: str, client: TestClient, thief: TestClient) -> None:
     """Without the key every form is refused, a sign-out included, and asks for the token."""
     sign_in(client, ADMIN_SECRET)
     created = send(client, "/tokens", name="victim", scope="admin").text
@@ -133,7 +133,7 @@ def test_a_stolen_cookie_changes_nothing(template: str, client: TestClient, thie
     assert 200 == client.get("/studies").status_code
 
 
-def test_the_key_of_another_session_changes_nothing(client: TestClient, thief: TestClient) -> None:
+def test_the_key_of_another_session_cannot_change_data(client: TestClient, thief: TestClient) -> None:
     """A form key belongs to its own session: another user's key is refused."""
     sign_in(client, ADMIN_SECRET)
     steal(client, thief)
@@ -211,7 +211,7 @@ def test_a_changed_setting_ends_the_sessions_of_its_token(client: TestClient, tm
 
 
 def test_a_new_sign_in_ends_the_session_before(client: TestClient, thief: TestClient) -> None:
-    """A cookie that was there before a sign-in is worth nothing after it."""
+    """A cookie that was there before a sign-in has no effect after it."""
     sign_in(client, READ_SECRET)
     steal(client, thief)
 
@@ -221,7 +221,7 @@ def test_a_new_sign_in_ends_the_session_before(client: TestClient, thief: TestCl
 
 
 def test_a_cookie_that_somebody_planted_is_not_kept(client: TestClient, thief: TestClient) -> None:
-    """Another port can set our cookie: what it set is over after the sign-in, and never becomes the session's id."""
+    """Another port can set our cookie: it is over after the sign-in, and never becomes the session's id."""
     planted = new_secret()
     thief.headers["cookie"] = f"{NAME}={planted}"
 
@@ -258,7 +258,7 @@ def test_a_browser_without_a_key_is_asked_for_its_token(form_key: str, client: T
 
 
 def test_a_form_with_a_token_in_its_header_needs_no_key(client: TestClient) -> None:
-    """A browser sends none by itself; who sends one holds before a cookie."""
+    """A browser sends none by itself; a token that is sent holds before a cookie."""
     sign_in(client, READ_SECRET)
 
     reply = client.post("/tokens", data={"name": "x", "scope": "read"}, headers={**FORM, **bearer(ADMIN_SECRET)})
@@ -266,7 +266,7 @@ def test_a_form_with_a_token_in_its_header_needs_no_key(client: TestClient) -> N
     assert 201 == reply.status_code
 
 
-def test_an_admin_sees_who_is_signed_in_and_ends_a_session(client: TestClient, thief: TestClient) -> None:
+def test_an_admin_sees_signed_in_browsers_and_ends_a_session(client: TestClient, thief: TestClient) -> None:
     """The list has name and age of each session and marks one's own; neither ids nor hashes are shown."""
     reader = another(client)
     sign_in(reader, READ_SECRET)
@@ -304,7 +304,7 @@ def test_over_tls_the_cookie_is_bound_to_this_host(forwarded: bool, tmp_path: Pa
 
 
 def test_a_session_whose_use_cannot_be_noted_opens_pages(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that takes no writes, or not soon, keeps nobody from looking."""
+    """A database that takes no writes, or not soon, still shows its pages."""
     sessions = client.app.state.service_state.service.page_sessions  # type: ignore[attr-defined]
     tried, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -328,8 +328,8 @@ def test_a_session_whose_use_cannot_be_noted_opens_pages(client: TestClient, mon
     go_on.set()
 
 
-def test_who_signs_in_is_known_and_who_guesses_is_not(client: TestClient, thief: TestClient) -> None:
-    """Nothing that is not a session opens a page, however it is written."""
+def test_a_sign_in_is_known_and_a_guess_is_not(client: TestClient, thief: TestClient) -> None:
+    """No text that is not a session opens a page, however it is written."""
     sign_in(client, READ_SECRET)
     value = client.cookies[NAME]
     guesses = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signing in, and what a browser may do then: deny by default holds for pages, and no other site can send our forms."""
+"""Signing in, and a browser's rights then: deny by default holds for pages, and no other site can send our forms."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
         yield made
 
 
-def test_who_is_not_signed_in_is_led_to_the_sign_in_and_back(client: TestClient) -> None:
+def test_strangers_are_led_to_the_sign_in_and_back(client: TestClient) -> None:
     """The page that was asked for comes after the sign-in, with its parameters."""
     asked = client.get("/studies?q=resnet&page=2")
     page = client.get(asked.headers["location"])
@@ -33,7 +33,7 @@ def test_who_is_not_signed_in_is_led_to_the_sign_in_and_back(client: TestClient)
 
 
 def test_a_page_with_a_long_address_is_found_again_after_the_sign_in(client: TestClient) -> None:
-    """A comparison of six studies, or a search for the longest text; what no page has is forgotten."""
+    """A comparison of six studies, or a search for the longest text; a path that no page has is forgotten."""
     compared = "/compare?" + "&".join(f"study={number:032x}" for number in range(6))
     searched = "/studies?q=" + "%E2%82%AC" * 200
     endless = "/studies?q=" + "x" * 5000
@@ -45,8 +45,8 @@ def test_a_page_with_a_long_address_is_found_again_after_the_sign_in(client: Tes
     assert [compared, searched, "/"] == found
 
 
-def test_what_anybody_may_send_is_small(client: TestClient) -> None:
-    """A sign-in has room for the longest token and address; what is larger is refused before there is a token."""
+def test_open_forms_are_small(client: TestClient) -> None:
+    """A sign-in has room for the longest token and address; a larger one is refused before there is a token."""
     longest = {"token": "/" * 256, "next": "/" * 4000}
 
     def parts(count: int) -> Iterator[bytes]:
@@ -63,8 +63,8 @@ def test_what_anybody_may_send_is_small(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "wrong", "rt_0123456789abcdef_" + "x" * 43, "é" * 20, "a b", READ_SECRET[:-1]])
-def test_a_wrong_token_is_answered_with_what_to_do(secret: str, client: TestClient) -> None:
-    """The token is not repeated on the page, and nothing is kept."""
+def test_a_wrong_token_is_answered_with_the_remedy(secret: str, client: TestClient) -> None:
+    """The token is not repeated on the page, and not kept."""
     reply = client.post("/sign-in", data={"token": secret}, headers=FORM)
 
     assert 401 == reply.status_code
@@ -120,7 +120,7 @@ def test_an_admin_says_how_a_token_counts_and_deletes_its_results(client: TestCl
 
 
 def test_a_token_without_a_name_or_scope_is_not_created(client: TestClient) -> None:
-    """The form comes back with what was given, and says what is allowed."""
+    """The form comes back with the given values, and says the allowed ones."""
     sign_in(client, ADMIN_SECRET)
 
     nameless = send(client, "/tokens", name="", scope="read")
@@ -163,7 +163,7 @@ def test_signing_in_leads_nowhere_else(client: TestClient) -> None:
     assert (303, "/studies") == (reply.status_code, reply.headers["location"])
 
 
-def test_where_no_token_was_created_nobody_signs_in(tmp_path: Path) -> None:
+def test_without_a_token_there_is_no_sign_in(tmp_path: Path) -> None:
     """Loopback is open; the first token closes it, and the page that made it leads to the sign-in."""
     app = application_with_pages(tmp_path, has_tokens=False)
     with TestClient(app, base_url=HERE, headers=BROWSER, follow_redirects=False) as client:

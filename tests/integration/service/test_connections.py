@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that ask for nothing keep nobody out, over real connections to a real service."""
+"""Idle connections keep no client out, over real connections to a real service."""
 
 import asyncio
 import socket
@@ -44,7 +44,7 @@ def port_of(server: ServerProcess) -> int:
 
 @contextmanager
 def strangers(server: ServerProcess, count: int, said: bytes = SILENT) -> Iterator[list[socket.socket]]:
-    """Yield so many connections that have said something, and then nothing more."""
+    """Yield so many connections that have sent some bytes, and then no more."""
     with ExitStack() as stack:
         links = []
         for _ in range(count):
@@ -89,7 +89,7 @@ def log_with(event: str, folder: Path) -> str:
     return log
 
 
-def test_a_crowd_of_idle_and_half_open_connections_keeps_nobody_out(tmp_path: Path, command: CommandLine) -> None:
+def test_a_crowd_of_idle_and_half_open_connections_keeps_no_client_out(tmp_path: Path, command: CommandLine) -> None:
     """Five thousand of them: health and a job's report are answered on new connections, and the log tells of it."""
     raise_limit()
     secret = command.run("token", "create", "--name", "job", "--scope", "report", "--scope", "read").stdout.split()[-1]
@@ -150,7 +150,7 @@ def test_connections_that_never_agree_on_tls_make_room(tmp_path: Path) -> None:
     assert "Traceback" not in (tmp_path / "stderr.txt").read_text(encoding="utf-8")
 
 
-def test_a_reply_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
+def test_an_unread_reply_is_given_up(tmp_path: Path) -> None:
     """The application is told that the client is gone, and the connection is closed."""
     ended = asyncio.Event()
 

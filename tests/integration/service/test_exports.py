@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports whose readers stall: they are few, they end, and they give back what they hold."""
+"""Exports whose readers stall: they are few, they end, and they give back their connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -39,7 +39,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
 
 
 class Stalled:
-    """A reader that takes the head and one part, and nothing more until it is told."""
+    """A reader that takes the head and one part, and no more until it is told."""
 
     def __init__(self) -> None:
         """Be patient."""
@@ -60,7 +60,7 @@ def export_scope() -> dict[str, Any]:
 
 
 async def patient_receive() -> Message:
-    """Say nothing, as a connection that is open."""
+    """Send no byte, as a connection that is open."""
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -101,8 +101,8 @@ def test_as_many_exports_as_there_are_places_and_others_are_told_when_to_come(ap
     assert (0, 0) == held(app)
 
 
-def test_who_takes_nothing_for_long_is_left(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reply ends without its last line, and what it held is free for the next one."""
+def test_a_reader_that_stalls_for_long_is_left(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply ends without its last line, and its place is free for the next one."""
     monkeypatch.setattr(archive, "READER_S", 0.05)
 
     async def scenario() -> list[int]:
@@ -119,7 +119,7 @@ def test_who_takes_nothing_for_long_is_left(app: FastAPI, monkeypatch: pytest.Mo
     assert (0, 0) == held(app)
 
 
-def test_who_goes_away_gives_back_what_it_held(app: FastAPI) -> None:
+def test_a_reader_that_goes_away_gives_its_connection_back(app: FastAPI) -> None:
     """Though it was asked to take more."""
 
     async def scenario() -> None:

@@ -35,7 +35,7 @@ async def count(_scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def sent_until_closed(parts: Iterable[bytes], folder: Path) -> tuple[int, bytes]:
-    """Send until the server closes; return how much that was, and what it said."""
+    """Send until the server closes; return the number of bytes, and the answer."""
     async with open_acceptor(count, folder) as acceptor:
         reader, writer = await acceptor.connected()
         said = asyncio.ensure_future(reader.read(-1))
@@ -92,7 +92,7 @@ def test_a_head_that_comes_at_once_is_refused_before_it_is_worked_on(tmp_path: P
     assert said.count(b"HTTP/1.1") == 1
 
 
-def test_what_is_in_bounds_is_answered(tmp_path: Path) -> None:
+def test_requests_within_bounds_are_answered(tmp_path: Path) -> None:
     """Large heads one after the other on one connection, a large body in parts, and trailers."""
     head = GET + b"x: " + b"a" * (HEAD_BYTES_MAX - 200) + b"\r\n\r\n"
     body = POST + 40 * PART + b"0\r\nx: trailer\r\n\r\n"

@@ -141,8 +141,8 @@ def test_a_write_without_a_place_gets_the_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [BODY, CHUNKED, b"\r\n"], ids=["length", "chunks", "none"])
-def test_the_connection_of_who_was_refused_is_kept(body: bytes, tmp_path: Path) -> None:
-    """A refused connection drops what it was sent, and the next request on it is answered."""
+def test_a_refused_connection_is_kept(body: bytes, tmp_path: Path) -> None:
+    """A refused connection drops the rest of its body, and the next request on it is answered."""
 
     async def scenario() -> list[Answer]:
         async with serving(tmp_path, taken=PLACES) as server:
@@ -159,7 +159,7 @@ def test_the_connection_of_who_was_refused_is_kept(body: bytes, tmp_path: Path) 
 
     early, late, answered = asyncio.run(scenario())
 
-    assert [503, 503, 200] == statuses([early, late, answered])  # what reads got as far as the gate
+    assert [503, 503, 200] == statuses([early, late, answered])  # a read got as far as the gate
     assert b"hello" == answered.body
 
 
@@ -227,7 +227,7 @@ def test_of_a_crowd_as_many_get_in_as_there_are_places(tmp_path: Path) -> None:
     assert (CROWD - PLACES, PLACES) == (refused, let_in)
 
 
-def test_who_never_sends_a_body_keeps_nobody_out(tmp_path: Path) -> None:
+def test_heads_without_bodies_keep_no_client_out(tmp_path: Path) -> None:
     """Heads alone take no place."""
 
     async def scenario() -> list[Answer]:
@@ -280,7 +280,7 @@ def test_a_request_that_follows_a_refused_one_at_once_is_answered(parts: Sequenc
     assert [503, 503] == statuses(asyncio.run(scenario()))
 
 
-def test_who_was_refused_and_says_nothing_more_is_forgotten(tmp_path: Path) -> None:
+def test_a_refused_connection_that_stays_silent_is_closed(tmp_path: Path) -> None:
     """The connection is closed after as long as any other."""
 
     async def scenario() -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`/readyz` and acknowledgements beside a database whose file or disk is not what it was at the start."""
+"""`/readyz` and acknowledgements beside a database whose file or disk has changed since the start."""
 
 import os
 import resource
@@ -87,7 +87,7 @@ def test_a_new_file_is_for_its_owner_alone(client: Client, file: Path) -> None:
     ("name", "words"),
     [("db.sqlite3", "file was moved or removed"), ("db.sqlite3-wal", "write-ahead log (-wal) was moved or removed")],
 )
-def test_a_file_that_was_moved_takes_nothing_until_it_is_back(
+def test_a_file_that_was_moved_takes_no_result_until_it_is_back(
     client: Client, file: Path, name: str, words: str
 ) -> None:
     """Every result is refused meanwhile, `/readyz` says why, and both heal at once."""
@@ -104,7 +104,7 @@ def test_a_file_that_was_moved_takes_nothing_until_it_is_back(
     assert set(client.acknowledged) == stored(file)
 
 
-def test_a_file_that_was_removed_takes_nothing(client: Client, file: Path) -> None:
+def test_a_file_that_was_removed_takes_no_result(client: Client, file: Path) -> None:
     """No empty one is made in its place, and none that somebody puts there is used before a restart."""
     backup = sqlite3.connect(file.with_name("backup"))
     with sqlite3.connect(file) as source:
@@ -121,7 +121,7 @@ def test_a_file_that_was_removed_takes_nothing(client: Client, file: Path) -> No
     assert_away(client.ready(), "another file has taken the place")
 
     client.server.end(signal.SIGKILL)
-    file.with_name("db.sqlite3-wal").unlink()  # as one restores a file: without what belongs to another
+    file.with_name("db.sqlite3-wal").unlink()  # as one restores a file: without the parts of another
     assert set(client.acknowledged[:kept]) == stored(file)
 
 
@@ -145,7 +145,7 @@ def test_a_full_disk_is_not_ready_until_there_is_room(client: Client, file: Path
 
 
 def test_probes_do_not_let_the_files_grow(client: Client, file: Path) -> None:
-    """A service that nobody uses, asked again and again: the log begins anew, as after results."""
+    """An idle service, asked again and again: the log begins anew, as after results."""
     for _ in range(50):
         assert 200 == client.ready().status_code
 

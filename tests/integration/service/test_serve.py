@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ringtune serve`, with nothing else and with what operators add: start, refusals, end."""
+"""`ringtune serve`, alone and with operators' additions: start, refusals, end."""
 
 import errno
 import os
@@ -29,8 +29,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return CommandLine(tmp_path, monkeypatch, capsys)
 
 
-def test_it_runs_with_nothing_else(tmp_path: Path, record_property: Any) -> None:
-    """SQLite in the user's data folder, for this user alone; what was stored is there after the next start."""
+def test_it_runs_alone(tmp_path: Path, record_property: Any) -> None:
+    """SQLite in the user's data folder, for this user alone; stored results are there after the next start."""
     begun_s = time.monotonic()
     with serving_launched(tmp_path) as server:
         assert {"status": "ok"} == server.client.get("/readyz").json()
@@ -122,7 +122,7 @@ def test_other_machines_are_not_let_in_without_a_token(tmp_path: Path, command: 
 
 
 def test_a_file_of_settings_is_named_or_refused(tmp_path: Path, command: CommandLine) -> None:
-    """The start says what `.env` decided, without the values; one that others may write stops every command."""
+    """The start names the settings from `.env`, without the values; one that others may write stops every command."""
     file = tmp_path / ".env"
     file.write_text(f"RINGTUNE_SERVICE_ADMIN_TOKEN={SECRET}\nRINGTUNE_SERVICE_LOG_LEVEL=debug\n", encoding="utf-8")
     with serving(tmp_path) as server:
@@ -147,8 +147,8 @@ def test_a_file_of_settings_is_named_or_refused(tmp_path: Path, command: Command
     assert [(2, "", True)] * 5 == [(e.returncode, e.stdout, "can be written by others" in e.stderr) for e in refused]
 
 
-def test_what_cannot_be_used_is_said_in_one_paragraph(tmp_path: Path, command: CommandLine) -> None:
-    """A taken port, a wrong setting, a missing certificate, a database that is none: what, and what to do."""
+def test_unusable_settings_are_named_in_one_paragraph(tmp_path: Path, command: CommandLine) -> None:
+    """A taken port, a wrong setting, a missing certificate, a database that is none: the cause and the remedy."""
     (tmp_path / "no.sqlite3").write_bytes(b"this is no database" * 100)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -187,7 +187,7 @@ def test_an_export_is_taken_by_another_database(tmp_path: Path, command: Command
 def test_an_export_that_fails_in_the_middle_leaves_no_file(
     tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that is full, and a database that goes away: what was there before is there, and the reason is said."""
+    """A disk that is full, and a database that goes away: earlier rows are there, and the reason is said."""
     with serving(tmp_path) as server:
         study_id = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         server.client.put(f"/v1/studies/{study_id}/trials/{UUIDS[0]}/result", json=result_body(UUIDS[1]))

@@ -57,7 +57,7 @@ def batch_of(job: int) -> dict[str, Any]:
 
 
 def raw(server: ServerProcess) -> socket.socket:
-    """Return a connection, for what no well-behaved client does."""
+    """Return a connection, for requests that no well-behaved client sends."""
     return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=END_S)
 
 
@@ -83,7 +83,7 @@ def head_of(study_id: str, length: int, *more: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def test_too_much_is_refused_at_once_and_what_is_taken_is_stored(server: ServerProcess) -> None:
+def test_too_much_is_refused_at_once_and_accepted_work_is_stored(server: ServerProcess) -> None:
     """Only 200, or 503 with Retry-After; health is answered meanwhile; every batch that was taken is there."""
     study_id = new_study(server)
 
@@ -125,7 +125,7 @@ def test_accepted_work_is_finished_before_the_end(server: ServerProcess) -> None
 
 
 def refuses(server: ServerProcess) -> bool:
-    """Return whether nobody listens any more."""
+    """Return whether the port is closed."""
     try:
         raw(server).close()
     except ConnectionError:
@@ -207,7 +207,7 @@ def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server
     for job in range(BATCHES_UNREAD):
         assert 200 == server.client.post(f"/v1/studies/{study_id}/results", json=batch_of(job)).status_code
     with server.client.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"}) as reader:
-        assert f"id: {BATCH}" in reader.iter_lines()  # what the first listener costs alone is no growth
+        assert f"id: {BATCH}" in reader.iter_lines()  # the cost of the first listener alone is no growth
     wait_until(lambda: listeners(server) == 0, END_S)
     before = resident_bytes(server.process.pid)
     memory: list[int] = []

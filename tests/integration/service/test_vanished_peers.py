@@ -7,7 +7,7 @@ from ringtune.service import serving
 
 
 def test_accepted_connections_ask_for_signs_of_life() -> None:
-    """The kernel asks a silent peer's machine, and ends the connection, and what was sent on it, when none answers."""
+    """The kernel asks a silent peer's machine, and ends the connection, and its unsent bytes, when none answers."""
     with (
         serving._listen("127.0.0.1", 0) as listener,
         socket.create_connection(listener.getsockname()),

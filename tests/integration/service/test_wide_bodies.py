@@ -28,7 +28,7 @@ class Watch:
     """The most memory that a process had while it was looked at."""
 
     def __init__(self, server: ServerProcess) -> None:
-        """Look at the service, whose memory before counts for nothing."""
+        """Look at the service, whose memory before does not count."""
         self._status = Path(f"/proc/{server.process.pid}/status")
         (self._status.parent / "clear_refs").write_text("5", encoding="utf-8")
         self._before = self._bytes("VmRSS")
@@ -80,7 +80,7 @@ def long_log(size: int) -> bytes:
     ids=["lists", "records", "fewer lists", "one record", "within bounds", "too many records", "spaces", "text"],
 )
 def test_a_body_of_tiny_values_takes_little_memory(server: ServerProcess, body: bytes, expected: int) -> None:
-    """Three of them at once are refused, for what they are; others are answered meanwhile."""
+    """Three of them at once are refused, for their contents; others are answered meanwhile."""
     watch = Watch(server)
     with ThreadPoolExecutor(3) as pool:
         replies = [pool.submit(post, server, "/v1/runs", body) for _ in range(3)]
@@ -92,7 +92,7 @@ def test_a_body_of_tiny_values_takes_little_memory(server: ServerProcess, body: 
 
 
 def test_a_long_log_is_taken_while_others_are_answered(server: ServerProcess) -> None:
-    """Thirty megabytes of one run: stored whole, read once more it changes nothing."""
+    """Thirty megabytes of one run: stored whole, read once more it adds no row."""
     body = long_log(LARGE)
     samples = body.count(b'"sample"')
     watch = Watch(server)

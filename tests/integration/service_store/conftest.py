@@ -35,7 +35,7 @@ def postgresql_server() -> Iterator[Any]:
     yield server
     process = server.get_postmaster_info().process
     if process is not None:
-        process.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
+        process.send_signal(signal.SIGQUIT)  # at once: no row of it is kept
         process.wait(30)
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
@@ -50,7 +50,7 @@ def postgresql_url(postgresql_server: Any) -> UrlOf:
 
 @pytest.fixture(scope="session")
 def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Returns the URL of a database of a kind with the schema and nothing in it; of each kind one at a time."""
+    """Returns the URL of a database of a kind with the schema and no rows; of each kind one at a time."""
     made: dict[str, str] = {}
 
     def clean(kind: str) -> str:

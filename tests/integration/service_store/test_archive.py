@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export and import, deletion and retention, tokens: what operators do, on both databases."""
+"""Export and import, deletion and retention, tokens: operators' work, on both databases."""
 
 import itertools
 import json
@@ -69,7 +69,7 @@ def fill(service: Service) -> None:
 def test_an_export_is_restored_into_the_other_kind_of_database(
     service: Service, database: Database, other: Service
 ) -> None:
-    """The other database exports the same lines and answers the same; taking it twice changes nothing."""
+    """The other database exports the same lines and answers the same; taking it twice adds no row."""
     fill(service)
     exported = list(service.archive.export())
 
@@ -85,7 +85,7 @@ def test_an_export_is_restored_into_the_other_kind_of_database(
     assert ours.model_dump(exclude=ageless) == theirs.model_dump(exclude=ageless)
 
 
-def test_what_is_derived_is_restored_too(service: Service, database: Database, empty: str) -> None:
+def test_derived_rows_are_restored_too(service: Service, database: Database, empty: str) -> None:
     """The summaries of an import are those of the ledger that was exported."""
     fill(service)
     restored = Database.open(empty)
@@ -141,7 +141,7 @@ def test_what_is_derived_is_restored_too(service: Service, database: Database, e
 def test_an_archive_that_was_changed_is_refused_by_line(
     service: Service, change: Callable[[list[str]], list[str]], problem: str
 ) -> None:
-    """A foreign line is named by its number, and nothing of the archive is stored."""
+    """A foreign line is named by its number, and no line of the archive is stored."""
     measure(service, study_of(service), "job-1", BETTER, 80.0)
     lines = list(service.archive.export())
     service.studies.delete(study_of(service).study_id)
@@ -166,7 +166,7 @@ def test_an_archive_that_was_changed_is_refused_by_line(
     ],
 )
 @pytest.mark.parametrize("as_read", [list, iter], ids=["at once", "line by line"])
-def test_an_archive_that_is_not_whole_is_refused_and_nothing_of_it_is_stored(
+def test_an_archive_that_is_not_whole_is_refused_whole(
     service: Service, damage: Callable[[list[str]], list[str]], as_read: Callable[[list[str]], Iterable[str]]
 ) -> None:
     """Cut off at the end of a line, in its middle, changed, or with something missing in between."""
@@ -268,7 +268,7 @@ def test_a_deleted_study_is_gone_with_all_that_was_in_it(service: Service, datab
 
 
 def test_studies_are_listed_in_pages(service: Service) -> None:
-    """The newest first, each once, by what they must have; the same key is the same study."""
+    """The newest first, each once, by the filters; the same key is the same study."""
     made = [study_of(service, replace(KEY, layout=(ranks,))).study_id for ranks in range(1, 6)]
     study_of(service, replace(KEY, model="c" * 64))
 
@@ -316,7 +316,7 @@ def test_tokens_are_kept_as_hashes_and_end_when_revoked(service: Service, databa
         service.tokens.create("ci", ["root"])
 
 
-def test_what_no_job_said_at_first_is_added_later(service: Service) -> None:
+def test_facts_that_no_job_gave_at_first_are_added_later(service: Service) -> None:
     """A name and sizes come from whoever knows them first; they are not replaced."""
     space = study_of(service, replace(KEY, layout=(8,))).space
     bare = service.studies.find_or_create(KEY, space_json=space)

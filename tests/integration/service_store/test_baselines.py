@@ -83,7 +83,7 @@ def test_the_default_is_that_of_the_studys_layout(service: Service, is_hierarchi
     assert default == elsewhere.config
 
 
-def test_what_beats_a_poor_baseline_does_not_displace_what_beats_the_default(service: Service) -> None:
+def test_a_gain_over_a_poor_baseline_does_not_displace_one_over_the_default(service: Service) -> None:
     """However large the figure, and however many the jobs: it is over something else."""
     study = study_of(service)
     for job_id in ("job-1", "job-2"):
@@ -97,7 +97,7 @@ def test_what_beats_a_poor_baseline_does_not_displace_what_beats_the_default(ser
 
 
 def test_a_prior_over_the_default_comes_before_one_over_another_baseline(service: Service) -> None:
-    """A job that sets nothing gets the prior over the default, although its figure is smaller."""
+    """A job without settings gets the prior over the default, although its figure is smaller."""
     study = study_of(service)
     measure(service, study, "job-1", OTHER, 97.0)
     measure_over(service, study, "job-2", POOR, (300.0, 99.0))
@@ -106,7 +106,7 @@ def test_a_prior_over_the_default_comes_before_one_over_another_baseline(service
 
 
 def test_where_all_began_elsewhere_the_answer_is_a_prior_that_names_its_baseline(service: Service) -> None:
-    """Jobs that agree over a baseline of their own: to be tested first by who starts from the default."""
+    """Jobs that agree over a baseline of their own: to be tested first by jobs that start from the default."""
     study = study_of(service)
     for job_id in ("job-1", "job-2"):
         measure_over(service, study, job_id, POOR, (200.0, 100.0))
@@ -150,7 +150,7 @@ def test_a_job_has_one_baseline(service: Service, database: Database) -> None:
 
 
 def test_paired_tests_over_different_baselines_are_apart(service: Service) -> None:
-    """The test of a job that began elsewhere says nothing of the default."""
+    """The test of a job that began elsewhere is no evidence on the default."""
     study = study_of(service)
     for number, baseline in ((1, DEFAULT), (2, POOR), (3, DEFAULT)):
         tell(service, study.study_id, new_id(), result(f"job-{number}", baseline, phase=Phase.BASELINE))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Killed at named points: what was acknowledged is stored, what is stored was sent, each once.
+"""Killed at named points: every acknowledged result is stored, every stored one was sent, each once.
 
-A kill of the process says nothing about a loss of power: the system's memory survives it.
+A kill of the process does not show a loss of power: the system's memory survives it.
 """
 
 import signal
@@ -70,7 +70,7 @@ def new_record(url: str, database: Database) -> Record:
 
 
 def check_after(record: Record, database: Database, numbers: range) -> None:
-    """Repeat everything that was sent, without a kill: each is stored once, and what is derived fits."""
+    """Repeat everything that was sent, without a kill: each is stored once, and derived rows fit."""
     assert NOTHING == record.losses(database)
     acknowledged = {trial_id for trial_id, _ in record.acknowledged}
 
@@ -87,7 +87,7 @@ def check_after(record: Record, database: Database, numbers: range) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_what_is_acknowledged_survives_a_kill(
+def test_acknowledged_results_survive_a_kill(
     url: str, database: Database, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     """A kill before the commit and after it; the next service gets ready, and then everything is sent again."""
@@ -105,7 +105,7 @@ def test_what_is_acknowledged_survives_a_kill(
     check_after(record, database, numbers)
 
 
-def test_the_harness_catches_who_answers_before_the_commit(url: str, database: Database) -> None:
+def test_the_harness_catches_an_answer_before_the_commit(url: str, database: Database) -> None:
     """The control: with an answer before the commit, results that were acknowledged are lost, and it shows."""
     record = new_record(url, database)
 
@@ -118,7 +118,7 @@ def test_the_harness_catches_who_answers_before_the_commit(url: str, database: D
 
 @pytest.mark.long
 @pytest.mark.timeout(5400)
-def test_what_is_acknowledged_survives_many_kills(
+def test_acknowledged_results_survive_many_kills(
     template: Callable[[str], str], kind: str, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     """Two hundred kills at all points, early and late in a run; after each of them a service gets ready."""

@@ -123,7 +123,7 @@ class Record:
 
 
 def fill_and_heal(disk: SmallDisk, record: Record) -> None:
-    """Fill the disk until results are refused, make room, and report what is left."""
+    """Fill the disk until results are refused, make room, and report the others."""
     disk.fill()
     while record.report_many(FEW) == FEW:
         assert len(record.sent) < MOST_RESULTS
@@ -156,13 +156,13 @@ def check(disk: SmallDisk, times: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_full_disk_loses_nothing_and_heals(disk: SmallDisk) -> None:
+def test_a_full_disk_loses_no_result_and_heals(disk: SmallDisk) -> None:
     """Not ready and 503 while it is full; afterwards each result is there once."""
     check(disk, 1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_disk_that_fills_up_again_and_again_loses_nothing(disk: SmallDisk) -> None:
+def test_a_disk_that_fills_up_again_and_again_loses_no_result(disk: SmallDisk) -> None:
     """Ten times."""
     check(disk, 10)

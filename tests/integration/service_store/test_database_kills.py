@@ -40,7 +40,7 @@ class HastyWriter(EarlyWriter):
     """The control: it answers before the commit, and does not mind when that fails."""
 
     def _write(self, tickets: Sequence[Ticket]) -> None:
-        with suppress(InvalidStateError):  # who has an answer gets no error
+        with suppress(InvalidStateError):  # a caller with an answer gets no error
             super()._write(tickets)
 
 
@@ -183,7 +183,7 @@ def record(server: Server) -> Iterator[recording]:
 
 
 def check(found: Record, points: Sequence[tuple[str, int]]) -> None:
-    """Kill at points, and see that each result is there once and that what is derived fits."""
+    """Kill at points, and see that each result is there once and that derived rows fit."""
     for point, count in points:
         found.kill_at(point, count)
         assert NOTHING == found.losses()
@@ -195,7 +195,7 @@ def check(found: Record, points: Sequence[tuple[str, int]]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_what_is_acknowledged_survives_the_database(
+def test_acknowledged_results_survive_the_database(
     record: recording, record_property: Callable[[str, object], None]
 ) -> None:
     """Killed before a commit and after one, with the service alive: clients repeat, and each result is there once."""
@@ -207,8 +207,8 @@ def test_what_is_acknowledged_survives_the_database(
 
 
 @pytest.mark.timeout(300)
-def test_the_harness_catches_who_answers_before_the_commit(record: recording) -> None:
-    """The control: what was acknowledged too early went with the database, and it shows."""
+def test_the_harness_catches_an_answer_before_the_commit(record: recording) -> None:
+    """The control: results acknowledged too early went with the database, and it shows."""
     control = record(HastyWriter)
 
     control.kill_at("before_commit", 1)
@@ -220,7 +220,7 @@ def test_the_harness_catches_who_answers_before_the_commit(record: recording) ->
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_what_is_acknowledged_survives_many_kills_of_the_database(
+def test_acknowledged_results_survive_many_kills_of_the_database(
     record: recording, record_property: Callable[[str, object], None]
 ) -> None:
     """Fifty kills at all points, early and late."""

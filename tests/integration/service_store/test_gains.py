@@ -63,7 +63,7 @@ def test_verdicts_beyond_the_limit_are_not_looked_at(study_id: str, database: Da
 
 
 def test_a_list_has_the_gain_of_each_study(study_id: str, service: Service, database: Database) -> None:
-    """A study without a verdict has none, and adds nothing to the mean of all."""
+    """A study without a verdict has none, and does not count in the mean of all."""
     empty = study_of(service, replace(KEY, layout=(4,))).study_id
 
     found = {item.study_id: item.gain for item in Overview(database).studies(Wanted()).items}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs, on both databases: what they say of themselves, and the state that follows from it and from their silence."""
+"""Jobs, on both databases: their facts, and the state that follows from these and from their silence."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ def jobs_of(service: Service, study_id: str) -> dict[str, StudyJob]:
     return {job.job_id: job for job in service.jobs.of_study(study_id, 100).items}
 
 
-def test_a_job_is_what_it_says(service: Service) -> None:
+def test_a_job_has_its_reported_facts(service: Service) -> None:
     """A job's name, tags and commit are kept; its decision stays, whatever is delivered later."""
     study_id = study_of(service).study_id
     decided = replace(RUNNING, state="keeping_default", verdict="keeping default: nothing gains")
@@ -110,7 +110,7 @@ def test_a_list_of_studies_counts_the_same_states(service: Service, database: Da
 
 
 def test_names_are_those_that_most_tokens_gave(service: Service, database: Database) -> None:
-    """One token renames nothing that others named, in no study, and keeps no name by coming first."""
+    """One token does not rename a study that others named, and keeps no name by coming first."""
     first, honest, other = ("1" * 16, "2" * 16, "3" * 16)
     key, space = KEY, study_of(service, replace(KEY, model="f" * 64), None).space
     overview = Overview(database)
@@ -170,7 +170,7 @@ def test_a_name_finds_the_model_that_most_tokens_call_so(service: Service, datab
 
 
 def test_the_jobs_of_a_study_are_listed_page_by_page(service: Service, database: Database) -> None:
-    """Each is on one page, those that were heard of last first, by what they said of themselves or reported."""
+    """Each is on one page, the last ones to report first, by their facts or results."""
     study_id = study_of(service).study_id
     for number in range(4):
         announce(service, database, study_id, f"says {number}", 1000.0 * number)
@@ -222,7 +222,7 @@ def test_machines_have_the_name_that_people_give_or_that_of_their_facts(service:
     ],
 )
 def test_facts_that_cannot_be_shown_are_refused(facts: JobReport, service: Service) -> None:
-    """Unprintable facts are refused, and nothing is kept."""
+    """Unprintable facts are refused, and none is kept."""
     study_id = study_of(service).study_id
 
     with pytest.raises(InvalidRequest):

@@ -81,8 +81,8 @@ def test_any_machine_is_one_that_matches_and_is_named(service: Service) -> None:
     assert (rest_key(study.key), rest_key(other.key)) == (newer.key, confirmed.key)
 
 
-def test_a_neighbour_gives_what_a_test_adopted_there_and_nothing_else(service: Service) -> None:
-    """Windows of a neighbour seed a search; a neighbour whose newest verdict keeps the default gives nothing."""
+def test_a_neighbour_gives_its_adopted_config_alone(service: Service) -> None:
+    """Windows of a neighbour seed a search; a neighbour whose newest verdict keeps the default gives no config."""
     near, far = (study_of(service, replace(KEY, layout=(ranks,))) for ranks in (4, 8))
     look(service, near, "job-1", BETTER, 60.0)
     seeded = service.recommendations.find(QUERY)

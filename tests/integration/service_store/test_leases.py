@@ -27,7 +27,7 @@ DESIGN_LIMIT_S = 60.0
 
 
 def test_the_same_trial_gets_the_same_config(service: Service) -> None:
-    """A lost answer costs nothing: asking again returns what was answered, under the same token."""
+    """A lost answer costs no config: asking again returns the same one, under the same token."""
     study_id, trial_id = study_of(service).study_id, new_id()
 
     first = service.suggestions.ask(study_id, trial_id, "job-1", 60.0)
@@ -70,7 +70,7 @@ def test_a_config_whose_lease_ended_goes_to_another_job(service: Service, databa
 
 
 def test_a_job_that_comes_back_in_time_gets_a_new_token(service: Service, database: Database) -> None:
-    """After expiry, with the config still free, the lease is new: the old token is worth nothing."""
+    """After expiry, with the config still free, the lease is new: the old token has no effect."""
     study_id = study_of(service).study_id
     first = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     end_lease(database, first.trial_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger on both databases: what becomes of results, and that what is derived follows it."""
+"""The ledger on both databases: the outcome of results, and that derived rows follow it."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -33,7 +33,7 @@ def rows_of(database: Database, study_id: str) -> list[dict[str, object]]:
         return [vars(row) for row in reports.of_study(connection, study_id)]
 
 
-def test_the_same_result_again_changes_nothing_and_another_is_a_conflict(service: Service, database: Database) -> None:
+def test_the_same_result_again_is_no_change_and_another_is_a_conflict(service: Service, database: Database) -> None:
     """A retry is answered `same`; another body under the same trial is refused, and the first stays."""
     study_id, trial_id = study_of(service).study_id, new_id()
 
@@ -85,7 +85,7 @@ def test_another_jobs_trial_cannot_be_reported(service: Service) -> None:
         tell(service, study_id, asked.trial_id, result("job-2", asked.config))
 
 
-def test_what_cannot_be_true_is_refused_and_leaves_its_neighbours(service: Service, database: Database) -> None:
+def test_an_impossible_result_is_refused_and_leaves_its_neighbours(service: Service, database: Database) -> None:
     """In a batch each result stands for itself, in the order of the request."""
     study_id = study_of(service).study_id
     honest = result("job-1", BETTER, 80.0)
@@ -116,7 +116,7 @@ def test_what_cannot_be_true_is_refused_and_leaves_its_neighbours(service: Servi
         tell(service, study_id, *batch[2])
 
 
-def test_what_is_unlike_the_jobs_own_baseline_is_quarantined(service: Service) -> None:
+def test_results_unlike_the_jobs_own_baseline_are_quarantined(service: Service) -> None:
     """A step that is more than the limit away from the job's baseline is kept, and not used."""
     study = study_of(service)
     tell(service, study.study_id, new_id(), result("job-1", phase=Phase.BASELINE))
@@ -129,7 +129,7 @@ def test_what_is_unlike_the_jobs_own_baseline_is_quarantined(service: Service) -
 
 
 def test_a_job_without_end_is_quarantined(database: Database) -> None:
-    """A job with more configs than a search takes adds nothing any more, but may repeat its own."""
+    """A job with more configs than a search takes adds no more, but may repeat its own."""
     service = Service(database, policy=ServiceLimits(design_workers=0, max_configs_per_job=3))
     service.start()
     study_id = study_of(service).study_id
@@ -156,7 +156,7 @@ def test_an_unknown_study_is_named(service: Service) -> None:
         tell(service, study_id, new_id(), result("job-1"))
 
 
-def test_what_is_derived_is_what_would_be_rebuilt(service: Service, database: Database) -> None:
+def test_derived_rows_are_those_of_a_rebuild(service: Service, database: Database) -> None:
     """Random results of several jobs, in random order and groups: the summaries are those of the ledger."""
     rng = np.random.default_rng(7)
     study_id = study_of(service).study_id
@@ -183,7 +183,7 @@ def test_what_is_derived_is_what_would_be_rebuilt(service: Service, database: Da
 
 
 def test_the_feed_has_every_result_once_and_in_order(service: Service) -> None:
-    """A reader that asks for results after the last number misses nothing, also while many write."""
+    """A reader that asks for results after the last number misses none, also while many write."""
     study_id = study_of(service).study_id
     seen: list[str] = []
     number = service.events.newest()

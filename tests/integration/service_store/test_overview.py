@@ -64,7 +64,7 @@ def steps_of(shown: ShownStudy) -> list[float | None]:
 
 @pytest.fixture
 def some(service: Service) -> dict[str, str]:
-    """Four studies, by their names: one confirmed, one promising, one that found nothing, one without results."""
+    """Four studies, by their names: one confirmed, one promising, one without a finding, one without results."""
     ids = {name: study(service, model, "c", name) for model, name in (("1", "beta"), ("2", "alpha"), ("3", "100%_x"))}
     ids["empty"] = study(service, "1", "d", "empty", target="torch-ddp")
     measure(service, ids["beta"], [(FAST, 16.0)], job=1)
@@ -75,8 +75,8 @@ def some(service: Service) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("some")
-def test_studies_are_found_by_what_people_type(overview: Overview) -> None:
-    """A part of a name in any case, where a fingerprint begins; what looks like a pattern is none."""
+def test_studies_are_found_by_typed_words(overview: Overview) -> None:
+    """A part of a name in any case, the beginning of a fingerprint; a text like a pattern is none."""
     assert ["alpha"] == names_of(overview, text="ALPH")
     assert ["100%_x"] == names_of(overview, text="%_")
     assert ["empty"] == names_of(overview, text="cluster d")
@@ -89,7 +89,7 @@ def test_studies_are_found_by_what_people_type(overview: Overview) -> None:
 
 @pytest.mark.usefixtures("some")
 def test_studies_are_found_by_their_jobs_verdicts(service: Service, overview: Overview, some: dict[str, str]) -> None:
-    """Adopted by one or confirmed by several, all kept, or none yet; by what jobs say, and by their tests."""
+    """Adopted by one or confirmed by several, all kept, or none yet; by jobs' facts, and by their tests."""
     before = {name: names_of(overview, finding=name) for name in ("confirmed", "adopted", "kept", "open")}
     service.jobs.put(some["empty"], new_id(), JobReport("keeping_default"))
 
@@ -121,7 +121,7 @@ def test_studies_are_sorted(order: str, expected: list[str], overview: Overview)
 
 @pytest.mark.usefixtures("some")
 def test_the_largest_speed_up_comes_first(overview: Overview) -> None:
-    """The lower bound that paired tests confirmed is the order; a prior's claims order nothing."""
+    """The lower bound that paired tests confirmed is the order; a prior's claims do not count."""
     assert ["beta", "alpha"] == names_of(overview, "speedup")[:2]
     assert "beta" == names_of(overview, "-speedup")[0]
 
@@ -159,7 +159,7 @@ def test_pages_have_every_study_once(service: Service, overview: Overview) -> No
         assert {25} == {page.total for page in pages}
 
 
-def test_what_is_best_is_what_is_recommended(service: Service, overview: Overview, some: dict[str, str]) -> None:
+def test_the_best_config_is_the_recommended_one(service: Service, overview: Overview, some: dict[str, str]) -> None:
     """The best config has the evidence and the baseline of its recommendation."""
     for name in ("alpha", "beta"):
         listed = overview.study(some[name]).study
@@ -215,14 +215,16 @@ def test_some_studies_come_as_they_are_named(overview: Overview, some: dict[str,
     ("order", "finding", "page", "limit"),
     [("size", None, 1, 50), ("created", "all", 1, 50), ("created", None, 0, 50), ("created", None, 1, 501)],
 )
-def test_what_cannot_be_is_refused(order: str, finding: str | None, page: int, limit: int, overview: Overview) -> None:
+def test_impossible_filters_are_refused(
+    order: str, finding: str | None, page: int, limit: int, overview: Overview
+) -> None:
     """An impossible choice is refused with the list of possible ones."""
     with pytest.raises(InvalidRequest, match="allowed"):
         overview.studies(Wanted(finding=finding), order, page=page, limit=limit)
 
 
 def test_the_first_page_reads_an_index_and_no_wide_column(service: Service, database: Database, kind: str) -> None:
-    """Nothing is sorted to cut a page in the order of creation."""
+    """A page in the order of creation is cut without a sort."""
     if kind != "sqlite":
         pytest.skip("PostgreSQL scans a table that is this small")
     study(service, "1", "c")
@@ -278,7 +280,7 @@ def test_sums_over_all_jobs_read_an_index_alone(
             assert "COVERING INDEX ix_job_records" in " ".join(map(str, plan)), statement
 
 
-def test_what_is_searched_by_a_name_is_counted_whole(service: Service, overview: Overview) -> None:
+def test_a_search_by_a_name_is_counted_whole(service: Service, overview: Overview) -> None:
     """A search by name counts the studies of the same hardware or model whose jobs gave no name, or another one."""
     study(service, "1", "c", "alpha")
     study(service, "2", "c")

@@ -68,7 +68,7 @@ def test_each_job_gets_configs_that_are_legal_for_it(service: Service, first_fix
 
 
 def test_a_job_that_fixed_everything_gets_its_one_config(service: Service) -> None:
-    """There is nothing to choose."""
+    """There is no choice."""
     study_id = study_of(service).study_id
 
     given = {asked(service, study_id, narrow(**BETTER)) for _ in range(8)}
@@ -76,7 +76,7 @@ def test_a_job_that_fixed_everything_gets_its_one_config(service: Service) -> No
     assert {BETTER} == given
 
 
-def test_what_waits_in_the_queue_is_given_in_its_space_alone(service: Service, database: Database) -> None:
+def test_queued_suggestions_are_given_in_their_space_alone(service: Service, database: Database) -> None:
     """A suggestion for a narrower space is no suggestion for a wider one, and the other way round."""
     study_id = study_of(service).study_id
     without = narrow(response_cache=False)
@@ -88,7 +88,7 @@ def test_what_waits_in_the_queue_is_given_in_its_space_alone(service: Service, d
 
 
 def test_the_study_s_own_space_is_one_with_it(service: Service, database: Database) -> None:
-    """However its numbers are written: what was computed for the study is not computed again."""
+    """However its numbers are written: a config computed for the study is not computed again."""
     study_id = study_of(service).study_id
     queue_up(database, study_id, WIDE, BETTER)
     written: dict[str, Any] = json.loads(json.dumps(WIDE.to_json()))
@@ -113,7 +113,7 @@ def test_a_config_that_was_given_up_goes_to_a_job_for_which_it_is_legal(service:
         assert given_up.config == asked(service, study_id, space)
 
 
-def test_nobody_chooses_what_other_tokens_measure(service: Service, database: Database) -> None:
+def test_no_token_chooses_the_measurements_of_others(service: Service, database: Database) -> None:
     """A config that was given up goes to another token if the designer computed it for that very space, and once.
 
     A space in which all is fixed makes any config; so the token that asked in it is the only one to get it back.
@@ -152,8 +152,8 @@ def test_the_same_trial_gets_the_same_config_whatever_space_it_names(service: Se
     ("field", "value"),
     [("low", 0.01), ("high", 60.0), ("name", "cycle_s"), ("kind", "boolean"), ("default", "many")],
 )
-def test_a_space_beyond_what_is_legal_is_refused(service: Service, field: str, value: object) -> None:
-    """A space beyond the legal one is refused as at a study's creation, and nothing is leased."""
+def test_a_space_beyond_the_legal_one_is_refused(service: Service, field: str, value: object) -> None:
+    """A space beyond the legal one is refused as at a study's creation, and no lease is given."""
     study_id = study_of(service).study_id
     described = WIDE.to_json()
     next(item for item in described["parameters"] if item["name"] == "cycle_ms")[field] = value
@@ -163,7 +163,7 @@ def test_a_space_beyond_what_is_legal_is_refused(service: Service, field: str, v
     assert 0 == service.load().live_leases
 
 
-def test_of_another_target_each_token_says_what_is_legal_for_it(service: Service) -> None:
+def test_of_another_target_each_token_gives_its_own_space(service: Service) -> None:
     """A token asks and reports in its own space, and in no other, whoever came first with whatever space.
 
     The one that came first is held to its own space, too.
@@ -261,7 +261,7 @@ def test_suggestions_are_computed_for_each_space(template: Callable[[str], str])
 
 
 def test_a_program_of_the_schema_before_fills_the_study_s_own_queue(database: Database, service: Service) -> None:
-    """A program of the schema before knows no spaces, and leaves nothing that a newer one could misunderstand."""
+    """A program of the schema before knows no spaces, and leaves no row that a newer one could misunderstand."""
     study_id = study_of(service).study_id
     queue_up(database, study_id, narrow(response_cache=False), NO_CACHE)
     row = {"study_id": study_id, "config": json.dumps(BETTER.to_json()), "config_digest": "c" * 64, "designer": "gp"}

@@ -118,7 +118,7 @@ def test_sessions_that_are_over_are_removed(service: Service, database: Database
 
 
 def test_use_is_noted_and_lengthens_the_idle_time_alone(service: Service, database: Database) -> None:
-    """A session in use is due every minute; what was noted does not make it younger."""
+    """A session in use is due every minute; a noted time does not make it younger."""
     _, session_id = begun(service)
     for column in ("created_unix_s", "seen_unix_s"):
         let_pass(database, column, TOUCHED_S + 5.0)
@@ -174,7 +174,7 @@ def test_a_token_has_a_bounded_number_of_sessions(service: Service, database: Da
 
 
 @pytest.mark.parametrize("form_key", [None, "", "short", "é" * 43, "x" * 44])
-def test_what_is_no_form_key_is_none(form_key: str | None, service: Service) -> None:
+def test_other_texts_are_no_form_key(form_key: str | None, service: Service) -> None:
     """A session without one takes none, not even that."""
     session = found(service, begun(service, form_key)[1])
 
@@ -191,7 +191,7 @@ def test_a_form_key_is_one_session_s(service: Service) -> None:
 
 
 def test_an_operator_sees_sessions_and_ends_one(service: Service, database: Database) -> None:
-    """A session is ended by its handle, which is no secret and opens nothing; the audit keeps it."""
+    """A session is ended by its handle, which is no secret and opens no page; the audit keeps it."""
     first = found(service, begun(service)[1])
     let_pass(database, "seen_unix_s", 5.0)
     second_id = begun(service)[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recommendations on both databases: what is answered to whom, and what one job alone cannot change."""
+"""Recommendations on both databases: the answer to each question, and its stability against one job."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -80,7 +80,7 @@ def test_one_job_gives_a_prior_and_a_second_confirms_it(service: Service) -> Non
 
 
 def test_a_baseline_that_comes_later_counts(service: Service) -> None:
-    """Before it there is nothing to compare with; with it the config's earlier results are evidence."""
+    """Before it there is no measurement to compare with; with it the config's earlier results are evidence."""
     study_id = study_of(service).study_id
     tell(service, study_id, new_id(), result("job-1", BETTER, 80.0, adoption=paired(0.25)))
     before = service.recommendations.find(QUERY)
@@ -91,7 +91,7 @@ def test_a_baseline_that_comes_later_counts(service: Service) -> None:
     assert ("exact", BETTER, True) == answer(service.recommendations.find(QUERY))
 
 
-def test_who_has_nothing_to_compare_with_is_no_job_of_the_evidence(service: Service) -> None:
+def test_a_job_without_a_baseline_is_no_evidence(service: Service) -> None:
     """A reporter that measured the config and no baseline does not count."""
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)
@@ -137,7 +137,7 @@ def blame_the_best(service: Service, study_id: str) -> None:
 
 
 def report_absurd_scores(service: Service, study_id: str) -> None:
-    """Report scores and speed-ups that nobody believes, of a config that is the second best."""
+    """Report implausible scores and speed-ups, of a config that is the second best."""
     absurd = [
         result("liar", OTHER, 1e-2),
         replace(result("liar", OTHER), score_bytes_per_s=1e300),
@@ -160,7 +160,7 @@ def support_the_second(service: Service, study_id: str) -> None:
 @pytest.mark.parametrize(
     "lie", [praise_another, praise_with_tests, blame_the_best, report_absurd_scores, support_the_second]
 )
-def test_one_job_does_not_change_what_others_get(service: Service, lie: Lie) -> None:
+def test_one_job_does_not_change_the_answer_to_others(service: Service, lie: Lie) -> None:
     """The config that two jobs confirmed stays recommended, whatever one job reports and however often."""
     study = study_of(service)
     for job_id in ("job-1", "job-2"):
@@ -184,7 +184,7 @@ def test_one_job_alone_never_gives_more_than_a_prior(service: Service, lie: Lie)
     assert found.is_prior or (DEFAULT == found.config)
 
 
-def test_who_comes_first_does_not_say_what_is_believed(service: Service) -> None:
+def test_the_first_reporter_does_not_decide_alone(service: Service) -> None:
     """Sizes that cannot be, a fixed value, a narrow space without algorithms: others are believed all the same."""
     narrow = search_space({"cycle_ms": 1.0}, DEFAULT).to_json()
     first = service.studies.find_or_create(KEY, space_json=narrow, gradient_bytes=[1])
@@ -226,7 +226,7 @@ def test_the_same_model_at_another_layout_is_a_prior_from_there(service: Service
     assert (rest_key(near), 1.0) == (found.key, found.distance)
 
 
-def test_one_job_at_a_nearer_layout_does_not_displace_what_was_confirmed(service: Service) -> None:
+def test_one_job_at_a_nearer_layout_does_not_displace_a_confirmed_config(service: Service) -> None:
     """A config that two jobs confirmed farther away outranks the report of one job nearer."""
     for job_id in ("job-1", "job-2"):
         measure(service, study_of(service, replace(KEY, layout=(16,))), job_id, BETTER, 80.0)
@@ -240,7 +240,7 @@ def test_one_job_at_a_nearer_layout_does_not_displace_what_was_confirmed(service
     assert "16 ranks" in str(found.reason)
 
 
-def test_what_would_be_the_default_here_is_not_recommended(service: Service) -> None:
+def test_a_config_that_is_the_default_here_is_not_recommended(service: Service) -> None:
     """A gain that came from a switch that cannot act here is no gain here."""
     hosts = replace(KEY, layout=(2, 2))
     for job_id in ("job-1", "job-2"):
@@ -249,7 +249,7 @@ def test_what_would_be_the_default_here_is_not_recommended(service: Service) -> 
     assert "default" == service.recommendations.find(QUERY).source
 
 
-def test_one_study_does_not_say_what_a_targets_default_is(service: Service) -> None:
+def test_one_study_does_not_decide_a_targets_default(service: Service) -> None:
     """A study's creator cannot set a target's default: all targets but the engine default to no settings."""
     threads = {"kind": "number", "name": "threads", "low": 1, "high": 64, "default": 63, "step": 1}
     service.studies.find_or_create(replace(KEY, target="openmpi"), space_json={"parameters": [threads], "fixed": {}})
@@ -272,7 +272,7 @@ def test_a_switch_that_cannot_act_here_is_left_at_its_value(service: Service) ->
 
 
 def test_another_model_here_answers_only_if_its_tensors_are_similar(service: Service) -> None:
-    """The same hardware, a tensor set of a like size; nothing where the sizes are not known or far."""
+    """The same hardware, a tensor set of a like size; none where the sizes are not known or far."""
     for job_id in ("job-1", "job-2"):
         measure(service, study_of(service), job_id, BETTER, 80.0)
     unknown = replace(QUERY, model="c" * 64)
@@ -331,7 +331,7 @@ def test_a_layout_of_too_many_hosts_is_not_made(monkeypatch: pytest.MonkeyPatch,
         service.recommendations.find(RecommendationQuery(HARDWARE, 2**22, 1, "c" * 64))
 
 
-def test_connections_that_the_database_ended_cost_nobody_an_answer(
+def test_connections_that_the_database_ended_cost_no_answer(
     template: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A read is made again on another one; a writer asks first whether one that was idle still holds."""

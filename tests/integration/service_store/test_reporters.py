@@ -48,7 +48,7 @@ def test_job_ids_of_one_token_never_outvote_another_token(service: Service, hone
     assert (BETTER, "prior", None) == (answer.config, answer.standing, answer.evidence.speedup)
 
 
-def test_two_tokens_confirm_and_a_minority_that_claims_more_changes_nothing(service: Service) -> None:
+def test_two_tokens_confirm_whatever_a_minority_claims(service: Service) -> None:
     """The smaller gain that two tokens adopted beats the larger one of a third."""
     study = study_of(service)
     adopt(service, study, ATTACKER, OTHER, 3.9)
@@ -76,7 +76,7 @@ def test_a_tie_of_two_against_two_leaves_two_priors(service: Service) -> None:
 
 @pytest.mark.parametrize("slander", ["none", "before", "after"])
 @pytest.mark.parametrize(("honest", "others"), [(1, 1), (2, 2), (3, 3), (3, 2), (2, 1)])
-def test_who_adopts_a_rival_has_one_vote(service: Service, honest: int, others: int, slander: str) -> None:
+def test_a_token_that_adopts_a_rival_has_one_vote(service: Service, honest: int, others: int, slander: str) -> None:
     """Tokens adopt another config and report that the first one is slow: a tie stays one, a minority is outvoted."""
     study = study_of(service)
     attackers = [f"{ATTACKER[:-1]}{number}" for number in range(others)]
@@ -93,7 +93,7 @@ def test_who_adopts_a_rival_has_one_vote(service: Service, honest: int, others: 
 
 
 def test_windows_do_not_oppose_paired_tests(service: Service) -> None:
-    """Two tokens tested a config; others whose windows are slower have tested nothing."""
+    """Two tokens tested a config; others whose windows are slower have not tested it."""
     study = study_of(service)
     for token_id in (HONEST, SECOND):
         adopt(service, study, token_id, BETTER, 0.1)
@@ -146,7 +146,7 @@ def test_one_token_improves_on_its_own_config(service: Service) -> None:
     assert (OTHER, "prior") == (found(service).config, found(service).standing)
 
 
-def test_what_was_tested_comes_before_what_windows_promise(service: Service) -> None:
+def test_tested_configs_come_before_promising_windows(service: Service) -> None:
     """However many untested configs a job has that look faster, each beside the baseline's windows."""
     study, job_id = study_of(service), new_id()
     untested = [Config({**OTHER, "cycle_ms": 2.0 + number}) for number in range(3)]
@@ -198,8 +198,8 @@ def test_a_token_is_declared_later_and_the_declaration_taken_back(service: Servi
         service.token_results.declare(ATTACKER, has_many_jobs=True)
 
 
-def test_verdicts_are_told_with_what_every_reporter_says(service: Service, database: Database) -> None:
-    """One reading has the jobs, and of each config who adopted it and who kept the default, by name."""
+def test_verdicts_are_told_with_every_reporters_word(service: Service, database: Database) -> None:
+    """One reading has the jobs, and of each config its adopters and those that kept the default, by name."""
     team, _ = service.tokens.create("team", ["report"], has_many_jobs=True)
     user, _ = service.tokens.create("user", ["report"])
     study = study_of(service)
@@ -236,7 +236,7 @@ def test_reporters_beyond_those_that_are_read_are_counted(
 
 
 def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, database: Database) -> None:
-    """For results, baselines, leases, whole logs and what a job says of itself; each row keeps its token."""
+    """For results, baselines, leases, whole logs and a job's facts; each row keeps its token."""
     study = study_of(service)
     job_id = adopt(service, study, HONEST, BETTER, 0.1)
     lease = service.suggestions.ask(study.study_id, new_id(), job_id, 60.0, token_id=HONEST)
@@ -263,7 +263,7 @@ def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, data
         assert {HONEST} == {row.token_id for row in reports.of_study(connection, study.study_id)}
 
 
-def test_an_operator_deletes_what_a_token_reported(service: Service) -> None:
+def test_an_operator_deletes_the_reports_of_a_token(service: Service) -> None:
     """The token's results and logs go in all studies; those of others stay, and the verdicts follow."""
     study = study_of(service)
     adopt(service, study, ATTACKER, OTHER, 3.9)
@@ -277,14 +277,14 @@ def test_an_operator_deletes_what_a_token_reported(service: Service) -> None:
 
 
 def test_a_run_belongs_to_the_token_that_pushed_it_first(service: Service) -> None:
-    """A run's id is its job's, too: nobody who knows it can store another log under it."""
+    """A run's id is its job's, too: another token that knows it cannot store a log under it."""
     service.ledger.take_run(log_of("run-1"), None, HONEST)
 
     with pytest.raises(JobConflict, match="run-1"):
         service.ledger.take_run([{**log_of("run-1")[0], "seed": 7}], new_id(), ATTACKER)
 
 
-def test_an_archive_keeps_who_reported(service: Service) -> None:
+def test_an_archive_keeps_the_reporters(service: Service) -> None:
     """The token's id, never a secret; after the way back the same tokens confirm, and own their jobs."""
     study = study_of(service)
     job_id = adopt(service, study, HONEST, BETTER, 0.1)
@@ -302,7 +302,7 @@ def test_an_archive_keeps_who_reported(service: Service) -> None:
 @pytest.mark.parametrize("factor", [2.0, 4.0])
 @pytest.mark.parametrize("begins_at", range(1, 8))
 def test_a_slow_down_in_the_search_makes_no_recommendation(service: Service, factor: float, begins_at: int) -> None:
-    """Configs that change nothing are not recommended, wherever a slow-down begins and however large it is."""
+    """Configs without an effect are not recommended, wherever a slow-down begins and however large it is."""
     study, job_id = study_of(service), new_id()
     told = [None, BETTER, BETTER, None, OTHER, OTHER, None, BETTER, None]
     for number, config in enumerate(told):

@@ -43,7 +43,7 @@ class Clocks:
     """Both clocks of a retention; the database's is its own plus `ahead_s`.
 
     Attributes:
-        steady_s: The clock that nobody sets.
+        steady_s: The clock that cannot be set.
         ahead_s: Seconds by which the other clock was ahead.
     """
 
@@ -89,7 +89,7 @@ def jobs_left(database: Database) -> set[str]:
         return set(connection.execute(select(reports_table.c.job_id)).scalars())
 
 
-def test_the_oldest_go_and_what_followed_from_them(database: Database, serving: Serving) -> None:
+def test_the_oldest_go_with_their_derived_rows(database: Database, serving: Serving) -> None:
     """The oldest results by age, then by number, are deleted, and the summaries are those of the rest."""
     service = serving(ServiceLimits(design_workers=0, max_age_s=HOUR_S, max_results=8))
     study = study_of(service)
@@ -151,7 +151,7 @@ def test_others_report_between_two_studies(
     assert 12 + 4 == service.studies.get(fresh.study_id).trials
 
 
-def test_a_clock_that_is_ahead_at_the_start_removes_nothing(
+def test_a_clock_that_is_ahead_at_the_start_removes_no_result(
     database: Database, serving: Serving, clocks: Clocks
 ) -> None:
     """A hundred days ahead, with a period of ninety: refused, however often; the right clock goes on as ever."""
@@ -172,7 +172,7 @@ def test_a_clock_that_is_ahead_at_the_start_removes_nothing(
 def test_results_under_a_clock_that_is_ahead_do_not_bear_it_out(
     database: Database, serving: Serving, clocks: Clocks
 ) -> None:
-    """Results that come meanwhile carry the wrong time: what came before goes only after days of them."""
+    """Results that come meanwhile carry the wrong time: earlier ones go only after days of them."""
     service = serving(POLICY)
     daily(service, database, 20)
     study_id = study_of(service).study_id
@@ -185,13 +185,13 @@ def test_results_under_a_clock_that_is_ahead_do_not_bear_it_out(
 
     assert 21 == len(jobs_left(database))
     clocks.ahead_s = 0.0
-    assert Removed(0, 0) == clocks.retention().apply()  # results of the future make nothing else older
+    assert Removed(0, 0) == clocks.retention().apply()  # results of the future make no other older
 
 
-def test_a_clock_that_is_set_meanwhile_removes_nothing_that_time(
+def test_a_clock_that_is_set_meanwhile_removes_no_result_that_time(
     database: Database, serving: Serving, clocks: Clocks
 ) -> None:
-    """A step between two runs, forwards or back, is noticed by a clock that nobody sets."""
+    """A step between two runs, forwards or back, is noticed by a clock that cannot be set."""
     service = serving(POLICY)
     daily(service, database, 100)
     kept = clocks.retention()
@@ -211,7 +211,7 @@ def test_a_clock_that_is_set_meanwhile_removes_nothing_that_time(
 
 
 def test_one_run_removes_a_tenth_at_most(database: Database, serving: Serving, clocks: Clocks) -> None:
-    """The oldest first, the others in the next runs; the newest stay even if nothing comes any more."""
+    """The oldest first, the others in the next runs; the newest stay even if no more come."""
     service = serving(ServiceLimits(design_workers=0, max_age_s=10 * DAY_S))
     daily(service, database, 40)
     policy = ServiceLimits(max_age_s=10 * DAY_S)
@@ -225,7 +225,7 @@ def test_one_run_removes_a_tenth_at_most(database: Database, serving: Serving, c
     assert {f"job-{day}" for day in range(10)} <= jobs_left(database) <= {f"job-{day}" for day in range(11)}
 
 
-def test_what_came_at_one_moment_goes_together(database: Database, serving: Serving, clocks: Clocks) -> None:
+def test_results_of_one_moment_go_together(database: Database, serving: Serving, clocks: Clocks) -> None:
     """An import of old results, more than a tenth of all, is no obstacle for good."""
     service = serving(POLICY)
     daily(service, database, 60)

@@ -15,7 +15,7 @@ from tests.unit.service.domain.reported import BETTER, KEY, OTHER, QUERY
 
 
 def test_a_jobs_later_run_beside_another_baseline_is_no_test_of_its_first(service: Service) -> None:
-    """A test beside another baseline says nothing about the job's own; runs that are jobs stand alone."""
+    """A test beside another baseline is no evidence on the job's own; runs that are jobs stand alone."""
     first, later = log_of("run-1"), log_of("run-2")
     later[0]["baseline"] = OTHER.to_json()
     later[-2].update(speedup=0.9, ci_low=0.8, ci_high=1.0)
@@ -28,7 +28,7 @@ def test_a_jobs_later_run_beside_another_baseline_is_no_test_of_its_first(servic
 
 
 def test_a_log_becomes_results_and_evidence(service: Service) -> None:
-    """Two jobs' logs confirm what both adopted; the paired tests are the evidence."""
+    """Two jobs' logs confirm the config that both adopted; the paired tests are the evidence."""
     stored = service.ledger.take_run([*log_of("run-1"), {"type": "foreign"}, *log_of("run-2")])
 
     found = service.recommendations.find(QUERY)
@@ -79,7 +79,7 @@ def test_a_window_that_was_told_already_is_not_doubled(service: Service) -> None
 
 
 def test_a_log_that_is_none_is_refused(service: Service) -> None:
-    """Nothing that begins a run; a run that began otherwise; a run without its first line is left out."""
+    """No record that begins a run; a run that began otherwise; a run without its first line is left out."""
     service.ledger.take_run(log_of("run-1"))
     other_start = [{**log_of("run-1")[0], "seed": 1}]
     without_key = [{**log_of("run-3")[0], "key": {"model": "b" * 64}}]
@@ -105,7 +105,7 @@ def test_a_log_that_is_none_is_refused(service: Service) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["", "a\nb", "\x1b[2J", "x" * 300])
-def test_a_run_id_that_cannot_be_said_back_stores_nothing(service: Service, run_id: str) -> None:
+def test_a_run_id_that_cannot_be_sent_back_is_refused_whole(service: Service, run_id: str) -> None:
     """A record under such an id is left out, for its run cannot be in the log; a run under one is refused."""
     start, *_, end = log_of("run-1")
 

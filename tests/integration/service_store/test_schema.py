@@ -27,7 +27,7 @@ def table_names(database: Database) -> set[str]:
 
 
 def test_migrations_give_the_tables_that_the_queries_know(empty: str) -> None:
-    """After all migrations nothing differs between the database and the tables in Python."""
+    """After all migrations the database and the tables in Python do not differ."""
     database = Database.open(empty)
 
     assert migrate(database)
@@ -40,7 +40,7 @@ def test_migrations_give_the_tables_that_the_queries_know(empty: str) -> None:
 
 
 def test_migrations_go_back(empty: str) -> None:
-    """Each step back removes what the step forward made; forward again works."""
+    """Each step back removes the additions of the step forward; forward again works."""
     database = Database.open(empty)
     migrate(database)
     everything = table_names(database)
@@ -58,7 +58,7 @@ def test_migrations_go_back(empty: str) -> None:
     database.close()
 
 
-def test_a_service_derives_again_what_a_migration_made_empty(database: Database) -> None:
+def test_a_service_derives_the_rows_that_a_migration_emptied(database: Database) -> None:
     """After a step back and forward the summaries are as before, from the ledger alone."""
     service = Service(database, policy=ServiceLimits(design_workers=0))
     service.start()

@@ -51,7 +51,7 @@ def measured(service: Service) -> tuple[str, list[Config]]:
 def test_files_have_all_rows_in_the_order_of_their_pages(
     service: Service, database: Database, tables: WholeTables
 ) -> None:
-    """Each row is there once, and says of a job what all its results say, whatever a page cuts."""
+    """Each row is there once, and has all results of its job, wherever a page cuts."""
     study_id, configs = measured(service)
     shown = Overview(database).study(study_id)
 
@@ -81,7 +81,7 @@ def test_a_file_has_the_studies_of_all_pages_of_a_list(
     assert made == {row["study"] for row in rows}
 
 
-def test_a_file_of_nothing_that_there_is_is_refused(tables: WholeTables) -> None:
+def test_a_file_of_an_unknown_study_is_refused(tables: WholeTables) -> None:
     """Before its first row."""
     for rows in (tables.jobs("nothing"), tables.configs("nothing"), tables.results("nothing")):
         with pytest.raises(StudyNotFound):

@@ -47,7 +47,7 @@ def told_of_retention(
 
 
 def test_retention_goes_on_whatever_it_meets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that is away, and a bug: each is logged with what happened, and the next time it is tried again."""
+    """A database that is away, and a bug: each is logged with its cause, and the next time it is tried again."""
     failures = [StoreUnavailable("the database is away"), ZeroDivisionError("a bug")]
 
     told = told_of_retention(failures, tmp_path, monkeypatch)

@@ -86,7 +86,7 @@ def test_strangers_at_work_make_room_when_there_are_no_others(places: OpenConnec
     assert ["0"] == closed_of(working)
 
 
-def test_strangers_never_take_what_is_kept_for_the_known(places: OpenConnections) -> None:
+def test_strangers_never_take_the_places_of_the_known(places: OpenConnections) -> None:
     """However many come, those with a token stay, at work or idle."""
     known = admitted(places, 2, Awaited.IDLE, is_known=True) + admitted(places, 2, Awaited.WORK, is_known=True)
 
@@ -121,8 +121,8 @@ def test_only_so_many_can_be_known(places: OpenConnections) -> None:
     assert KNOWN_MAX == places.known
 
 
-def test_what_takes_too_long_is_closed(places: OpenConnections, clock: Clock) -> None:
-    """A head, whose time does not begin anew with every byte; idleness; a reply that nobody reads; never work."""
+def test_overdue_connections_are_closed(places: OpenConnections, clock: Clock) -> None:
+    """A head, whose time does not begin anew with every byte; idleness; a reply that is not read; never work."""
     (head,), (idle,), (work,) = (admitted(places, 1, phase) for phase in (Awaited.HEAD, Awaited.IDLE, Awaited.WORK))
     (unread,) = admitted(places, 1, Awaited.WORK)
     places.note_unread(unread, is_unread=True)
@@ -151,8 +151,8 @@ def test_another_request_begins_the_time_anew(places: OpenConnections, clock: Cl
     assert not link.closed
 
 
-def test_a_connection_that_ended_leaves_nothing(places: OpenConnections, clock: Clock) -> None:
-    """A connection's second end, or a late report about it, changes nothing."""
+def test_a_connection_that_ended_leaves_no_trace(places: OpenConnections, clock: Clock) -> None:
+    """A connection's second end, or a late report about it, has no effect."""
     (link,) = admitted(places, 1, Awaited.WORK, is_known=True)
     places.note_unread(link, is_unread=True)
     places.remove(link)

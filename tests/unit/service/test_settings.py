@@ -51,7 +51,7 @@ def test_each_setting_says_where_it_came_from(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_misspelt_setting_is_told_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the environment and in the file; what a job has under the prefix of jobs is nothing of the service's."""
+    """In the environment and in the file; a job's variable under the prefix of jobs is not the service's."""
     Path(".env").write_text(f"{PREFIX}HOTS=localhost\nAUTOTUNE_SERVICE_URL=http://localhost\n", encoding="utf-8")
     monkeypatch.setenv(f"{PREFIX}RETENTION_DAY", "3")
 
@@ -78,7 +78,7 @@ def test_service_links_of_kubernetes_are_no_settings(monkeypatch: pytest.MonkeyP
     assert slip.startswith(f"{PREFIX}HOST, {PREFIX}PORT are service links of Kubernetes and not read as settings")
 
 
-def test_a_service_called_ringtune_service_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_called_ringtune_service_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its address has the name of the setting of the port; a host that the pod sets itself holds."""
     monkeypatch.setenv(f"{PREFIX}PORT", "tcp://10.96.0.8:8470")
     monkeypatch.setenv(f"{PREFIX}HOST", "::1")
@@ -90,7 +90,7 @@ def test_a_service_called_ringtune_service_breaks_nothing(monkeypatch: pytest.Mo
 
 
 def stranger(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Make a file somebody else's, as far as its reader can tell; returns who that is."""
+    """Make a file somebody else's, as far as its reader can tell; returns the owner."""
     if os.geteuid() == 0:
         os.chown(path, 12345, 12345, follow_symlinks=False)
         return 12345
@@ -127,8 +127,8 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.
     assert 1 == ServiceSettings.read().port
 
 
-def test_what_is_no_file_of_settings_is_refused(tmp_path: Path) -> None:
-    """A pipe that nobody writes, a folder, bytes that are no text."""
+def test_files_that_are_no_settings_are_refused(tmp_path: Path) -> None:
+    """A pipe without a writer, a folder, bytes that are no text."""
     os.mkfifo(".env", 0o600)
     with pytest.raises(ConfigError, match="is no regular file"):
         ServiceSettings.read()
@@ -155,7 +155,7 @@ def test_what_is_no_file_of_settings_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_value_names_the_setting_and_not_the_value(
     name: str, value: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message says what is allowed; a value may be a secret."""
+    """The message says the allowed values; a value may be a secret."""
     monkeypatch.setenv(PREFIX + name, value)
 
     with pytest.raises(ConfigError, match=PREFIX + name) as caught:
@@ -271,7 +271,7 @@ def test_a_pipe_does_not_keep_the_start_waiting(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_a_secret_has_one_source(tmp_path: Path, flags: dict[str, str], words: str) -> None:
-    """Two that might differ are an error, and so is a password that nobody would use."""
+    """Two that might differ are an error, and so is a password without a use."""
     (tmp_path / "token").write_text(TOKEN, encoding="utf-8")
 
     with pytest.raises(ConfigError, match=words) as caught:

@@ -12,7 +12,7 @@ from ringtune.service.whole_file import write_whole
 
 
 def test_a_whole_file_is_there_under_its_name_alone(tmp_path: Path) -> None:
-    """A complete file has every line, and nothing lies beside it."""
+    """A complete file has every line, and no file lies beside it."""
     write_whole(tmp_path / "all.jsonl", ["one\n", "two\n"])
 
     assert ["all.jsonl"] == [path.name for path in tmp_path.iterdir()]
@@ -21,7 +21,7 @@ def test_a_whole_file_is_there_under_its_name_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
 def test_a_whole_file_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
-    """An export tells who trains what where; the umask can only take permissions away."""
+    """An export tells names, places and models; the umask can only take permissions away."""
     before = os.umask(umask)
     try:
         write_whole(tmp_path / "all.jsonl", ["one\n"])
@@ -32,7 +32,7 @@ def test_a_whole_file_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("bug")])
-def test_what_fails_in_the_middle_leaves_nothing(error: BaseException, tmp_path: Path) -> None:
+def test_a_failure_in_the_middle_leaves_no_file(error: BaseException, tmp_path: Path) -> None:
     """A failure of any kind leaves no file, also after more than a buffer was written."""
 
     def lines() -> Iterator[str]:
@@ -64,7 +64,7 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     }
 
 
-def test_a_name_that_cannot_be_given_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_cannot_be_given_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed rename leaves neither the contents nor an empty file."""
 
     def fail(_self: Path, _target: Path) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service that is killed at a named point while clients report: what it writes on standard output is their record.
+"""A service that is killed at a named point while clients report: its standard output is their record.
 
 Arguments: URL STUDY POINT COUNT MODE FIRST LAST. Clients report the trials from FIRST to LAST; the process kills itself
 when the writer passes POINT for the COUNT-th time. MODE `early` is the control: callers are answered before the commit,

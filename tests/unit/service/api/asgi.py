@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speaking ASGI to a middleware: one request in, what it answered out."""
+"""Speaking ASGI to a middleware: one request in, its answer out."""
 
 import json
 from collections.abc import Iterable

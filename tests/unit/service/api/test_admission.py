@@ -9,7 +9,7 @@ from ringtune.service.api.admission import Admission, Gate
 from tests.unit.service.api.asgi import Reply, ask, echo, scope_of
 
 
-def test_the_gate_refuses_at_once_what_it_cannot_take() -> None:
+def test_the_gate_refuses_at_once_without_a_place() -> None:
     """The place is free again when a request has ended, also if it failed; health is always answered."""
 
     async def scenario() -> tuple[list[int], int, Reply, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions as the API finds them: guesses keep nobody out, and a session opens no call that is not a page."""
+"""Sessions as the API finds them: guesses keep no browser out, and a session opens no call that is not a page."""
 
 import asyncio
 import threading
@@ -38,7 +38,7 @@ class SlowForStrangers:
         return None
 
 
-def test_guesses_do_not_keep_out_who_is_signed_in() -> None:
+def test_guesses_do_not_keep_out_signed_in_browsers() -> None:
     """While made-up ids wait for their look-up a valid one is found; beyond a bound they are refused."""
     slow = SlowForStrangers()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guesses of tokens are slowed, and nobody else is."""
+"""Guesses of tokens are slowed, and no other caller is."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -48,7 +48,7 @@ def test_an_address_that_guesses_has_to_wait() -> None:
     assert 1 / PER_S == refusal.value.retry_after_s
 
 
-def test_who_was_valid_there_and_who_is_elsewhere_goes_on() -> None:
+def test_tokens_valid_there_and_callers_elsewhere_go_on() -> None:
     """A colleague's mistake, or an attack, keeps no job from its service."""
     guesses = Guesses(Clock())
     guesses.succeeded(HERE, VALID)
@@ -61,7 +61,7 @@ def test_who_was_valid_there_and_who_is_elsewhere_goes_on() -> None:
 
 
 def test_the_same_wrong_token_is_one_guess() -> None:
-    """A job with a token that was revoked keeps nobody out."""
+    """A job with a token that was revoked keeps no other out."""
     guesses = Guesses(Clock())
 
     for _ in range(10 * BURST):
@@ -72,7 +72,7 @@ def test_the_same_wrong_token_is_one_guess() -> None:
 
 
 def test_the_log_says_so_now_and_then() -> None:
-    """One line at once, and one a minute with the count; without what was sent."""
+    """One line at once, and one a minute with the count; without the sent tokens."""
     clock = Clock()
     guesses = Guesses(clock)
 

@@ -66,12 +66,12 @@ def test_values_are_counted_as_they_come(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_client_that_goes_away_is_not_answered() -> None:
-    """Half of a body is nothing to work on."""
+    """Half of a body cannot be worked on."""
     assert 0 == limited([b"012", b"!"], CHUNKED).status
 
 
 def test_a_body_that_trickles_is_given_up() -> None:
-    """A client that sends nothing does not hold a place."""
+    """A client that does not send does not hold a place."""
 
     async def silence() -> Message:
         await asyncio.Event().wait()

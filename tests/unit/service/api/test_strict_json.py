@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON that is read strictly, at once and piece by piece: what is taken, and what is refused."""
+"""JSON that is read strictly, at once and piece by piece: accepted and refused texts."""
 
 import json
 from typing import Any
@@ -43,8 +43,8 @@ NOT_JSON = [
 
 
 @pytest.mark.parametrize("body", NOT_JSON, ids=lambda body: repr(body[:24]))
-def test_what_is_not_json_is_refused_whole_and_in_pieces(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among it names that occur twice, however they are written, in the members and in what they hold."""
+def test_bodies_that_are_no_json_are_refused_whole_and_in_pieces(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among it names that occur twice, however they are written, in the members and in their values."""
     monkeypatch.setattr(strict_json, "PIECE_BYTES", 3)
     with pytest.raises(UnreadableBodyError):
         strict_value(body)
@@ -64,7 +64,7 @@ def test_a_name_that_occurs_twice_is_named() -> None:
 
 
 @given(value=OBJECTS, piece=st.integers(1, 40), indent=st.none() | st.integers(0, 2), is_ascii=st.booleans())
-def test_a_stream_finds_what_the_text_has(
+def test_a_stream_finds_the_values_of_the_text(
     value: dict[str, Any], piece: int, indent: int | None, is_ascii: bool
 ) -> None:
     """The stream finds the parts of any text, wherever a piece ends: in a number, a name, a character."""

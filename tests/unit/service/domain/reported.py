@@ -67,7 +67,7 @@ def result(
 
 
 def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -> StoredResult:
-    """Report a result, and return once it is durable, or raise what the service says; within a running loop, too."""
+    """Report a result, and return once it is durable, or raise the service's error; within a running loop, too."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, service.ledger.tell(study_id, trial_id, told)).result()
 

@@ -108,7 +108,7 @@ def test_suggestions_are_legal_and_differ(sizes: tuple[int, ...]) -> None:
 
 
 def test_before_any_result_suggestions_fill_the_space() -> None:
-    """There is nothing to expect yet, and something to try."""
+    """There is no expectation yet, and there are configs to try."""
     configs = suggest(task([], [], 2, ()))
 
     assert 2 == len(configs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the process of a designer answers."""
+"""Tests of the answers of a designer's process."""
 
 import math
 from typing import Any
@@ -37,7 +37,7 @@ def problem(seed: int, count: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", [15, 24, 26])
 def test_a_batch_has_as_many_configs_as_were_asked_for(seed: int) -> None:
-    """Distinct ones, although the designer wants second samples of what was measured."""
+    """Distinct ones, although the designer wants second samples of measured configs."""
     found = [Config(config) for config in suggest(problem(seed, 6))]
 
     assert 6 == len(set(found))

@@ -44,7 +44,7 @@ def stand(name: StandName, low: float, *, since: float = 0.0) -> Stand:
 
 
 def test_a_paired_test_whose_interval_lies_above_zero_adopts() -> None:
-    """The reported interval is what is stated again, at its own level."""
+    """The reported interval is stated again, at its own level."""
     found = stand_of("token:a", [with_test(0.1, 0.02)], LIMIT)
 
     assert found is not None
@@ -78,7 +78,7 @@ def test_a_reporters_jobs_are_pooled_into_one_word() -> None:
     assert ("kept", 3, 3) == (found.name, found.jobs, found.tests)
 
 
-def test_windows_speak_only_where_nobody_tested_and_only_beyond_their_noise() -> None:
+def test_windows_count_only_without_a_test_and_beyond_their_noise() -> None:
     """Faster beside the faster neighbour, slower beside the slower one, else unclear."""
     names = [
         found.name
@@ -98,8 +98,8 @@ def test_a_claim_beyond_the_limit_is_left_out() -> None:
     assert stand_of("token:a", [with_test(LIMIT + 0.1)], LIMIT) is None
 
 
-def test_windows_say_nothing_of_a_config_that_was_tested() -> None:
-    """Windows count where nobody tested it; a paired test is opposed by paired tests alone."""
+def test_windows_do_not_count_for_a_tested_config() -> None:
+    """Windows count where it was not tested; a paired test is opposed by paired tests alone."""
     tested = votes_of([stand("adopted", 0.5), stand("kept", -0.1), stand("slower", -0.2), stand("faster", 0.3)])
     untested = votes_of([stand("faster", 0.3), stand("slower", -0.2), stand("slower", -0.3)])
 
@@ -129,7 +129,7 @@ def test_one_more_reporter_moves_the_estimate_no_further_than_the_others_reach(o
 
 
 @given(st.lists(speedups, min_size=1, max_size=9))
-def test_what_is_confirmed_lies_above_zero(claims: list[float]) -> None:
+def test_a_confirmed_gain_lies_above_zero(claims: list[float]) -> None:
     """The interval that is stated beside "confirmed" never contains zero."""
     rows = [with_test(claim) for claim in claims]
     stands = [found for item in rows if (found := stand_of("token:a", [item], LIMIT))]

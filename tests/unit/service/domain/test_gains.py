@@ -51,7 +51,7 @@ def test_a_mean_is_over_all_verdicts(
 
 
 def test_without_a_verdict_there_is_no_mean() -> None:
-    """Nothing is 0 that nobody measured."""
+    """A gain that was not measured is not 0."""
     assert (MeanGain(), None) == (mean_gain([row("adopted")]), MeanGain().interval)
 
 

@@ -52,7 +52,7 @@ UNLIKELY: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("wrong", IMPOSSIBLE, ids=str)
-def test_what_cannot_be_true_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_impossible_result_is_refused(wrong: dict[str, Any]) -> None:
     """Numbers that are not finite and positive, or that contradict each other."""
     check(HONEST)
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_true_is_refused(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("odd", UNLIKELY, ids=str)
-def test_what_is_hardly_true_is_quarantined_with_the_reason(odd: dict[str, Any]) -> None:
+def test_an_implausible_result_is_quarantined_with_the_reason(odd: dict[str, Any]) -> None:
     """Beyond the limits: kept, and not believed."""
     doubted = replace(HONEST, **odd)
     check(doubted)

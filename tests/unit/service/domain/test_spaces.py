@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The box: what search spaces and configs the service takes."""
+"""The box: search spaces and configs that the service takes."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_the_engines_space_is_taken_with_any_algorithms() -> None:
         {},
     ],
 )
-def test_what_reaches_beyond_the_box_is_refused(described: dict[str, Any]) -> None:
+def test_spaces_beyond_the_box_are_refused(described: dict[str, Any]) -> None:
     """A range, a special value, a name or a kind that the engine does not have."""
     with pytest.raises(OutsideSearchSpace):
         study_space("ringtune", described, BOX)

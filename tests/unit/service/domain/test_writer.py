@@ -98,7 +98,7 @@ def told(pool: ThreadPoolExecutor, writer: GroupWriter, numbers: range) -> "list
     return answers
 
 
-def test_nobody_is_answered_before_the_commit(writer_with: MakeWriter, database: Database) -> None:
+def test_no_caller_is_answered_before_the_commit(writer_with: MakeWriter, database: Database) -> None:
     """At the last moment before the commit no caller has an answer and no reader sees a row."""
     gate = Gate("before_commit")
     writer = writer_with(gate)
@@ -114,7 +114,7 @@ def test_nobody_is_answered_before_the_commit(writer_with: MakeWriter, database:
     assert 1 == stored_count(database)
 
 
-def test_what_gathers_during_a_commit_is_one_transaction(writer_with: MakeWriter, database: Database) -> None:
+def test_reports_during_a_commit_are_one_transaction(writer_with: MakeWriter, database: Database) -> None:
     """Groups grow with the load, up to a limit; each caller gets its own outcome."""
     gate = Gate("begun")
     writer = writer_with(gate)
@@ -177,7 +177,7 @@ def test_a_bad_result_fails_alone(writer_with: MakeWriter, database: Database) -
 
 
 def test_a_full_queue_is_said_at_once(writer_with: MakeWriter, database: Database) -> None:
-    """Nothing of what is refused is stored; what was accepted is."""
+    """No refused result is stored; every accepted one is."""
     gate = Gate("begun")
     writer = writer_with(gate, max_queued=3)
 
@@ -194,7 +194,7 @@ def test_a_full_queue_is_said_at_once(writer_with: MakeWriter, database: Databas
     assert 4 == stored_count(database)
 
 
-def test_closing_finishes_what_was_accepted(writer_with: MakeWriter, database: Database) -> None:
+def test_closing_finishes_accepted_reports(writer_with: MakeWriter, database: Database) -> None:
     """Accepted results are stored, and no more are taken."""
     gate = Gate("begun")
     writer = writer_with(gate)

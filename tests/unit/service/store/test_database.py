@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The database's connections: what is accepted, what is durable, and what a caller is told."""
+"""The database's connections: accepted URLs, durable commits, and a caller's errors."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ from ringtune.service.store.rows import NewQueuedSuggestion
 from ringtune.service.store.tables import audit as audit_table
 
 STRUCTURE = ("CO-ROUTINE", "COMPOUND", "CORRELATED", "LEFT-MOST", "UNION ALL")
-"""Steps of a plan that read nothing by themselves."""
+"""Steps of a plan that read no rows by themselves."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
     "url", ["", "nonsense", "mysql://host/name", "sqlite://", "sqlite:///:memory:", "postgresql+psycopg2://h/n"]
 )
 def test_other_databases_are_refused(url: str) -> None:
-    """Only a file of SQLite or a PostgreSQL keep what was acknowledged."""
+    """Only a file of SQLite or a PostgreSQL keep acknowledged results."""
     with pytest.raises(InvalidRequest):
         Database.open(url)
 
@@ -63,7 +63,7 @@ def test_commits_are_synced_and_keys_are_kept(database: Database) -> None:
         leases.enqueue(connection, [row])
 
 
-def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
+def test_a_transaction_that_fails_leaves_no_row(database: Database) -> None:
     """A failed transaction's writes are gone, and the next one works."""
 
     def fail() -> None:

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import documentation, environment_reads, folders, forbidden, lock_files, native_layers, prose, sizes
+from tests.house import (
+    documentation,
+    environment_reads,
+    folders,
+    forbidden,
+    lock_files,
+    native_layers,
+    prose,
+    sizes,
+    vague_words,
+)
 from tests.house.source_tree import SourceTree, Violation
 
 Gate = Callable[[SourceTree], list[Violation]]
@@ -111,6 +121,12 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
         "# What it does\n\nWith two ranks it runs.\nWhat for? Speed.\n",
     ),
     (prose.fragments, "a.md", "- Of two\n  ranks.\n", "- two ranks,\n\n```\nWhat\n```\n"),
+)
+VAGUE_TEXT = "{} a job reports, and {} it says."
+CASES += (
+    (vague_words.ceilings_exceeded, "service/a.py", f'"""{VAGUE_TEXT.format("What", "what")}"""\n', '"""Reports."""\n'),
+    (vague_words.ceilings_exceeded, "odd/a.py", 'A = 1\n"""Nothing.\n\nNobody."""\n', '"""Nothing."""\n'),
+    (vague_words.ceilings_exceeded, "native/src/a.h", "// Nothing of it.\nint x;  // for nobody\n", "// Nothing.\n"),
 )
 TEST_IMPORT = "from tests.unit.test_a import X\n"
 MAIN = 'if __name__ == "__main__":\n    main()\n'

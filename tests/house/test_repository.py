@@ -5,7 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.house import documentation, environment_reads, folders, forbidden, lock_files, native_layers, sizes
+from tests.house import (
+    documentation,
+    environment_reads,
+    folders,
+    forbidden,
+    lock_files,
+    native_layers,
+    sizes,
+    vague_words,
+)
 from tests.house.source_tree import REPOSITORY, SourceTree, Violation, listing
 
 GATES = (
@@ -26,6 +35,7 @@ GATES = (
     folders.test_imports,
     folders.benchmark_folders,
     folders.unlisted_benchmarks,
+    vague_words.ceilings_exceeded,
 )
 
 

@@ -9,7 +9,6 @@ agent itself is killed, the kernel kills the ranks.
 
 import contextlib
 import os
-import select
 import shutil
 import signal
 import socket
@@ -19,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from ringtune.errors import ConfigError
 from ringtune.system.console import STDERR_DESCRIPTOR
+from ringtune.system.event_loop import EventLoop, is_writable, signals_in
 from ringtune.system.standard_streams import occupy_standard_streams
 
 from . import agent_protocol
@@ -26,7 +26,6 @@ from .agent_protocol import Message, OrderDecoder, ProtocolError
 from .byte_sink import ByteSink
 from .child import EXIT_CANNOT_START
 from .environment import HostPlace, rank_environment, worker_environment
-from .event_loop import EventLoop, signals_in
 from .local_ranks import READ_BYTES, LocalRanks
 from .processes import RankCommand
 from .rank_streams import STDERR, RankStreams
@@ -47,7 +46,7 @@ class Agent:
             orders: Descriptor to read orders from.
             reports: Descriptor to write reports to; nobody else may write to it.
         """
-        self._loop = EventLoop()
+        self._loop = EventLoop(takes_files=True)
         self._orders = orders
         self._decoder = OrderDecoder()
         self._reports = ByteSink(self._loop, reports)
@@ -175,7 +174,7 @@ class Agent:
     def _complain(self, text: str) -> None:
         """Leave a word for the remote shell, which shows it if it still can."""
         with contextlib.suppress(OSError):
-            if select.select([], [STDERR_DESCRIPTOR], [], 0)[1]:  # a full pipe must not keep the ranks alive
+            if is_writable(STDERR_DESCRIPTOR):  # a full pipe must not keep the ranks alive
                 os.write(STDERR_DESCRIPTOR, f"ringtune host agent: {text}\n".encode("utf-8", "backslashreplace"))
 
 

@@ -9,7 +9,7 @@ import os
 import select
 from collections.abc import Callable
 
-from .event_loop import EventLoop
+from ringtune.system.event_loop import EventLoop, is_writable
 
 CLOGGED_BYTES = 1 << 20  # waiting bytes at which the sink's feeder should stop to read more
 _AT_ONCE_BYTES = select.PIPE_BUF
@@ -42,8 +42,6 @@ class ByteSink:
         self._pending = bytearray()
         self._is_watched = False
         self._is_open = True
-        self._poll = select.poll()
-        self._poll.register(descriptor, select.POLLOUT)
 
     @property
     def is_terminal(self) -> bool:
@@ -88,7 +86,7 @@ class ByteSink:
                     self._on_loss(error)
                 return
             del self._pending[:written]
-            if not self._poll.poll(0):
+            if not is_writable(self._descriptor):
                 return
         if not self._pending:
             self._unwatch()

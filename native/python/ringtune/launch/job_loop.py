@@ -15,10 +15,10 @@ from typing import Protocol
 
 from ringtune.meeting.rendezvous.address import Address
 from ringtune.system.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
+from ringtune.system.event_loop import EventLoop, signals_in
 
 from .byte_sink import ByteSink
 from .ending import NEVER_S, Ending
-from .event_loop import EventLoop, signals_in
 from .last_words import LastWords
 from .local_ranks import MESSAGE_SIGNALS, LocalRanks
 from .plan import LaunchPlan
@@ -73,7 +73,7 @@ class JobLoop(ABC):
             taps: Get what every rank writes besides the launcher's own streams, with standard output and error apart.
         """
         self._plan = replace(plan, streams=plan.streams.apart()) if taps else plan
-        self._loop = EventLoop()
+        self._loop = EventLoop(takes_files=True)
         self._last_words = LastWords(is_joined=self._plan.streams.is_joined)
         self._output = self._make_output((self._last_words, *taps))
         self._lost_output: OSError | None = None

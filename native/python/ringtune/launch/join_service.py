@@ -14,8 +14,7 @@ from ringtune.meeting.rendezvous.interfaces import own_networks
 from ringtune.meeting.rendezvous.roster import FixedRoster, Gathering, RangeRoster, Roster, Worker
 from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
 from ringtune.system.counts import counted
-
-from .event_loop import EventLoop, signals_in
+from ringtune.system.event_loop import EventLoop, signals_in
 
 EXIT_DONE, EXIT_FAILED = 0, 1
 _LISTEN = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):(?P<port>[0-9]{1,5})")
@@ -102,7 +101,7 @@ def serve_job(job: JoinedJob, job_key: bytes, address: tuple[str, int], tell: Sa
 def _serve(job: JoinedJob, server: RendezvousServer, tell: Say, warn: Say) -> int:
     received: list[int] = []
     verdict: tuple[int, str] | None = None
-    loop = EventLoop()
+    loop = EventLoop(takes_files=True)
     loop.on_readable(server.fileno(), server.serve_ready)
     empty_since_s = time.monotonic()
     with signals_in(loop, received.append):

@@ -2,7 +2,6 @@
 """The ranks of this machine, in one event loop: the launcher has them for its own, a host agent for its launcher's."""
 
 import os
-import select
 import signal
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,8 +9,8 @@ from functools import partial
 
 from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME
 from ringtune.meeting.bootstrap.ownership import find_owner
+from ringtune.system.event_loop import EventLoop, is_readable
 
-from .event_loop import EventLoop
 from .processes import RankCommand, RankExit, RankProcess, start_rank
 from .rank_streams import OutputTaker, RankStreams, readable_bytes, set_size
 
@@ -64,7 +63,7 @@ class LocalRanks:
     @property
     def have_last_words(self) -> bool:
         """True if ranks that were reaped have written something that was not read yet."""
-        return any(left > 0 and _is_readable(descriptor) for descriptor, left in self._last_bytes.items())
+        return any(left > 0 and is_readable(descriptor) for descriptor, left in self._last_bytes.items())
 
     def start(self, command: RankCommand, environments: Mapping[int, Mapping[str, str]]) -> None:
         """Start ranks beside those that run.
@@ -189,13 +188,6 @@ class LocalRanks:
         self._last_bytes.pop(descriptor, None)
         self._loop.forget(descriptor)
         os.close(descriptor)
-
-
-def _is_readable(descriptor: int) -> bool:
-    """Return whether something stands in a pipe or a terminal, or its end has come."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 @contextmanager

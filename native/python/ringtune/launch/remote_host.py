@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ringtune.system.event_loop import EventLoop
+
 from . import agent_protocol
 from .agent_protocol import AgentReport, Message, ProtocolError, ReportDecoder
 from .byte_sink import ByteSink
-from .event_loop import EventLoop
 from .hosts import HostShare
 from .local_ranks import READ_BYTES
 from .processes import RankExit

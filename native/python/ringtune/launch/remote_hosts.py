@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ringtune.system.event_loop import EventLoop
+
 from . import agent_protocol
-from .event_loop import EventLoop
 from .hosts import HostShare
 from .rank_streams import OutputTaker
 from .remote_host import RemoteHost

@@ -7,7 +7,6 @@ the rendezvous and by the result of its call; the first successful result ends t
 
 import math
 import secrets
-import select
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -106,7 +105,7 @@ class ElasticJob:
         """
         try:
             while True:
-                self._serve()
+                self._server.serve_ready(TURN_S)
                 self._reap()
                 if self._results and not self._crew:
                     return [self._results[name] for name in sorted(self._results, key=self._rank_of)]
@@ -117,13 +116,6 @@ class ElasticJob:
             for hired in self._crew.values():
                 ray.kill(hired.actor)
             self._server.close()
-
-    def _serve(self) -> None:
-        """Serve the rendezvous, and wait a moment."""
-        poll = select.poll()
-        poll.register(self._server.fileno(), select.POLLIN)
-        poll.poll(1e3 * min(self._server.next_look_s(), TURN_S))
-        self._server.serve_ready()
 
     def _reap(self) -> None:
         """Take the results of the workers that have ended."""

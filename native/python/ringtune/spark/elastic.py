@@ -6,7 +6,6 @@ the rendezvous at which they get ranks.
 """
 
 import secrets
-import select
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -214,11 +213,8 @@ class _Rendezvous:
         self._thread.join()
 
     def _serve(self) -> None:
-        poll = select.poll()
-        poll.register(self._server.fileno(), select.POLLIN)
         while not self._ended.is_set():
-            poll.poll(1e3 * min(self._server.next_look_s(), _LONGEST_TURN_S))
-            self._server.serve_ready()
+            self._server.serve_ready(_LONGEST_TURN_S)
             if self._roster.is_exhausted:
                 for worker in self._server.workers:
                     self._server.dismiss(worker, "the ranks may not meet again, for no reset is left")

@@ -19,8 +19,8 @@ from ringtune.launch.rank_output import line_prefix
 from ringtune.meeting.rendezvous.acceptor import Acceptor, PendingConnection
 from ringtune.meeting.rendezvous.address import Address, bound_address, listen
 from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Message
-from ringtune.meeting.rendezvous.loop import Loop
 from ringtune.meeting.rendezvous.proof import NO_RANK, Membership
+from ringtune.system.event_loop import EventLoop
 
 PURPOSE = "output"
 KEY_BYTES = 32
@@ -66,7 +66,7 @@ class OutputCollector:
         self._prefix_of = line_prefix(has_rank=True, has_time=has_time)
         self._rests: dict[tuple[int, str], str] = {}  # unfinished lines, by rank and stream
         self._channels: dict[int, Channel] = {}  # by rank
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._acceptor = Acceptor(self._loop, listener, Membership(NO_RANK, None, key), (PURPOSE,), self._admit)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="ringtune-output", daemon=True)
@@ -99,7 +99,7 @@ class OutputCollector:
         if rank in self._channels:
             self._end(rank)
         self._channels[rank] = pending.channel
-        self._loop.add(pending.channel, lambda: self._take(rank))
+        self._loop.on_readable(pending.channel, lambda: self._take(rank))
 
     def _take(self, rank: int) -> None:
         channel = self._channels[rank]
@@ -112,7 +112,7 @@ class OutputCollector:
 
     def _end(self, rank: int) -> None:
         channel = self._channels.pop(rank)
-        self._loop.remove(channel)
+        self._loop.forget(channel)
         channel.close()
         for name in self.target.streams:
             if self._rests.get((rank, name)):

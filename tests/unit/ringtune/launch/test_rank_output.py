@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ringtune.launch import rank_output
 from ringtune.launch.byte_sink import ByteSink
-from ringtune.launch.event_loop import EventLoop
 from ringtune.launch.rank_output import BACKLOG_BYTES, CLAIM_S, MAX_LINE_BYTES, PARTIAL_LINE_S, RankOutput
 from ringtune.launch.rank_streams import OutputTaker
+from ringtune.system.event_loop import EventLoop
 
 OUT, ERR = 0, 1
 
@@ -32,7 +32,7 @@ class Shown:
         has_prefix: bool = True,
         taps: Sequence[OutputTaker] = (),
     ) -> None:
-        self._loop = EventLoop()
+        self._loop = EventLoop(takes_files=True)
         first = ByteSink(self._loop, writes[0])
         sinks = (first, first if writes[0] == writes[1] else ByteSink(self._loop, writes[1]))
         self.output = RankOutput(sinks, lambda rank: b"[%d] " % rank if has_prefix else b"", taps)
@@ -274,7 +274,7 @@ def test_no_byte_is_lost(writes: list[tuple[int, bytes]]) -> None:
 @pytest.mark.parametrize("size", [1, 5000, 300_000])
 def test_a_sink_waits_for_its_reader(size: int) -> None:
     """Bytes that a pipe does not take stay until it does; the descriptor stays blocking for all others."""
-    loop = EventLoop()
+    loop = EventLoop(takes_files=True)
     read, write = os.pipe()
     sink = ByteSink(loop, write)
     data = os.urandom(size)
@@ -295,7 +295,7 @@ def test_a_sink_waits_for_its_reader(size: int) -> None:
 
 def test_a_sink_without_reader_swallows_all() -> None:
     """A closed reader costs its output and nothing else."""
-    loop = EventLoop()
+    loop = EventLoop(takes_files=True)
     read, write = os.pipe()
     os.close(read)
     sink = ByteSink(loop, write)

@@ -15,8 +15,8 @@ from ringtune.meeting.rendezvous.acceptor import GREETING_LIMIT_S, MAX_UNPROVED,
 from ringtune.meeting.rendezvous.address import Address, bound_address, listen
 from ringtune.meeting.rendezvous.channel import Channel, Deadline, Message, encode_frame
 from ringtune.meeting.rendezvous.connector import Destination, open_channel
-from ringtune.meeting.rendezvous.loop import Loop
 from ringtune.meeting.rendezvous.proof import PROTOCOL_VERSION, Membership, new_nonce
+from ringtune.system.event_loop import EventLoop
 from tests.waiting import wait_until
 
 KEY = b"k" * 32
@@ -26,7 +26,7 @@ class OpenAcceptor:
     """An acceptor of rank 0 in generation 3, served by a thread of its own."""
 
     def __init__(self, address: Address) -> None:
-        self.loop = Loop()
+        self.loop = EventLoop()
         self.admitted: list[tuple[PendingConnection, Message]] = []
         listener = listen(address)
         self.address = bound_address(listener)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ringtune.errors import ConfigError
-from ringtune.launch.event_loop import EventLoop
 from ringtune.launch.hosts import HostSlots
+from ringtune.system.event_loop import EventLoop
 
 from . import finder
 from .answers import Answer, AnswerFault, FoundHost, failed
@@ -194,7 +194,7 @@ def find_once(source: DiscoverySource, environ: Mapping[str, str]) -> tuple[Host
     Raises:
         ConfigError: If it fails, takes too long, or names no host.
     """
-    loop, answers = EventLoop(), list[Answer]()
+    loop, answers = EventLoop(takes_files=True), list[Answer]()
     process = FindingProcess(loop, source, environ, answers.append)
     try:
         while not answers:

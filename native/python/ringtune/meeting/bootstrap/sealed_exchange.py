@@ -20,10 +20,11 @@ from typing import Any, Protocol
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError, error_from_name
 from ringtune.meeting.rendezvous.address import Address, connect, listen
 from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline, Message
-from ringtune.meeting.rendezvous.loop import Loop, Waiting
 from ringtune.meeting.rendezvous.place import Place
 from ringtune.meeting.rendezvous.proof import is_nonce, new_nonce
+from ringtune.meeting.rendezvous.waiting import Waiting
 from ringtune.system.counts import counted
+from ringtune.system.event_loop import EventLoop
 
 from .munge import SealError
 
@@ -148,13 +149,13 @@ class _Host:
         self._place = place
         self._desk = desk
         self._deadline = Deadline.after(limit_s)
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._silent: dict[Channel, Deadline] = {}  # oldest first
         self._requests: dict[int, _Request] = {}
         self._failure: RingtuneError | None = None
         self._refused: list[str] = []
         self._listener = listen(desk.address)
-        self._loop.add(self._listener, self._accept)
+        self._loop.on_readable(self._listener, self._accept)
         self._loop.add_chore(self._expire)
 
     def gather(self) -> list[str]:
@@ -220,7 +221,7 @@ class _Host:
             self._refused.append("another user's")
             return
         self._silent[channel] = Deadline.after(REQUEST_LIMIT_S)
-        self._loop.add(channel, lambda: self._hear(channel))
+        self._loop.on_readable(channel, lambda: self._hear(channel))
         if len(self._silent) > MAX_SILENT:
             self._drop(next(iter(self._silent)), "too many at once")
 
@@ -233,7 +234,7 @@ class _Host:
     def _drop(self, channel: Channel, why: str) -> None:
         self._refused.append(why)
         del self._silent[channel]
-        self._loop.remove(channel)
+        self._loop.forget(channel)
         channel.close()
 
     def _hear(self, channel: Channel) -> None:
@@ -251,7 +252,7 @@ class _Host:
                 self._drop(channel, str(error))
                 return
             rank = next(rank for rank, request in self._requests.items() if request.channel is channel)
-            self._loop.remove(channel)
+            self._loop.forget(channel)
             self._failure = self._failure or PeerLostError(f"rank {rank} ended during init: {error}")
 
     def _admit(self, channel: Channel, fields: dict[str, Any]) -> None:

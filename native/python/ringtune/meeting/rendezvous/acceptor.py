@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ringtune.errors import ConfigError
+from ringtune.system.event_loop import EventLoop
 
 from .channel import MAX_FRAME_BYTES, Channel, ChannelError, Deadline, Message
-from .loop import Loop
 from .proof import JOIN_PURPOSE, NO_RANK, PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
 
 GREETING_LIMIT_S = 2.0  # a connection that has not proved itself by then is dropped
@@ -71,7 +71,7 @@ class Acceptor:
     """
 
     def __init__(
-        self, loop: Loop, listener: socket.socket, membership: Membership, purposes: Collection[str], admit: Admit
+        self, loop: EventLoop, listener: socket.socket, membership: Membership, purposes: Collection[str], admit: Admit
     ) -> None:
         """Open the acceptor.
 
@@ -92,7 +92,7 @@ class Acceptor:
         self._greeted: dict[int, PendingConnection] = {}  # likewise; they have said hello
         self._next_expiry_s = 0.0
         self._short_since_s: float | None = None  # when the lack of descriptors began
-        loop.add(listener, self._accept)
+        loop.on_readable(listener, self._accept)
         loop.add_chore(self._expire)
 
     @property
@@ -104,7 +104,7 @@ class Acceptor:
         """Stop listening and drop whoever has not proved itself yet; idempotent."""
         if self._listener.fileno() < 0:
             return
-        self._loop.remove(self._listener)
+        self._loop.forget(self._listener)
         self._loop.remove_chore(self._expire)
         self._listener.close()
         for pending in [*self._silent.values(), *self._greeted.values()]:
@@ -159,7 +159,7 @@ class Acceptor:
         self._advance(pending)
         if channel.fileno() < 0:
             return
-        self._loop.add(channel, lambda: self._advance(pending))
+        self._loop.on_readable(channel, lambda: self._advance(pending))
         pending.is_watched = True
         if len(self._silent) + len(self._greeted) > MAX_UNPROVED:
             self._drop_oldest()
@@ -222,7 +222,7 @@ class Acceptor:
     def _forget(self, pending: PendingConnection) -> None:
         descriptor = pending.channel.fileno()
         if pending.is_watched:
-            self._loop.remove(pending.channel)
+            self._loop.forget(pending.channel)
             pending.is_watched = False
         self._silent.pop(descriptor, None)
         self._greeted.pop(descriptor, None)

@@ -11,13 +11,13 @@ import errno
 import os
 import re
 import secrets
-import select
 import socket
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from ringtune.errors import ConfigError
+from ringtune.system.event_loop import is_writable
 
 from .channel import Deadline
 from .port_holder import describe_holder
@@ -117,9 +117,7 @@ def connect(address: Address, deadline: Deadline) -> socket.socket:
     try:
         code = connection.connect_ex(target)
         if code == errno.EINPROGRESS:
-            writable = select.poll()
-            writable.register(connection, select.POLLOUT)
-            if not writable.poll(deadline.remaining_s() * 1000):
+            if not is_writable(connection, deadline.remaining_s()):
                 raise TimeoutError(errno.ETIMEDOUT, "no answer")
             code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         _check_code(code)

@@ -6,12 +6,12 @@ and which port is free there, only rank 0 knows. A job that initialises again ha
 """
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
+from ringtune.system.event_loop import EventLoop
 
 from .acceptor import Acceptor, PendingConnection
 from .address import Address, bound_address, listen
 from .channel import Channel, ChannelError, Deadline, Message
 from .connector import Destination, open_channel
-from .loop import Loop
 from .proof import NO_RANK, Membership
 
 PURPOSE = "book"
@@ -33,7 +33,7 @@ class AddressBook:
         listener = listen(Address("tcp", host))
         bound = bound_address(listener)
         self.address = str(Address("book", bound.host, bound.port))
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._entries: dict[int, str] = {}
         self._readers: dict[int, list[Channel]] = {}  # who asked before the entry was there, by generation
         self._acceptor = Acceptor(self._loop, listener, Membership(NO_RANK, None, job_key), (PURPOSE,), self._admit)

@@ -6,11 +6,11 @@ from typing import Any
 
 from .address import Address
 from .host_group import HostGroup, Seat, take_seat
-from .loop import Waiting
 from .mesh import Mesh
 from .place import Agreement
 from .plan import MeetingPlan
 from .proof import Membership
+from .waiting import Waiting
 
 
 class Arrival:

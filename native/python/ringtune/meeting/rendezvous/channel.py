@@ -10,7 +10,6 @@ import array
 import json
 import math
 import os
-import select
 import socket
 import struct
 import time
@@ -19,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ringtune.system.event_loop import first_readable, is_readable, is_writable
 from ringtune.system.printable import shown
 from ringtune.system.standard_streams import above_standard_streams
 
@@ -265,7 +265,7 @@ class Channel:
 
     def has_news(self) -> bool:
         """Return whether a message, or the end of the connection, can be had without waiting."""
-        return bool(self._inbox) or _first_readable([self.fileno()], 0.0) is not None
+        return bool(self._inbox) or is_readable(self)
 
     def next_message(self) -> Message | None:
         """Return the oldest message of the inbox, or None."""
@@ -283,11 +283,11 @@ class Channel:
             Interrupted: If `interrupt` has news.
             TimeoutError: If no message came in time.
         """
-        watched = [self.fileno()] if interrupt is None else [interrupt.fileno(), self.fileno()]
+        watched = [self] if interrupt is None else [interrupt, self]
         while not self._inbox:
             if interrupt is not None and interrupt.has_news():
                 raise Interrupted
-            if _first_readable(watched, deadline.remaining_s()) is None and deadline.has_passed():
+            if first_readable(watched, deadline.remaining_s()) is None and deadline.has_passed():
                 raise TimeoutError
             self.pump()
         return self._inbox.popleft()
@@ -322,9 +322,7 @@ class Channel:
         return data
 
     def _wait_writable(self, deadline: Deadline) -> None:
-        writable = select.poll()
-        writable.register(self._socket, select.POLLOUT)
-        if not writable.poll(deadline.remaining_s() * 1000):
+        if not is_writable(self._socket, deadline.remaining_s()):
             raise TimeoutError(f"nothing was read for {deadline.limit_s:.0f} s")
 
 
@@ -335,12 +333,3 @@ def could_tell(channel: Channel, message: Message) -> bool:
     except (ChannelError, ValueError):
         return False
     return True
-
-
-def _first_readable(descriptors: list[int], limit_s: float) -> int | None:
-    """Return a descriptor that can be read, or is at its end; None after the limit."""
-    readable = select.poll()
-    for descriptor in descriptors:
-        readable.register(descriptor, select.POLLIN)
-    ready = readable.poll(limit_s * 1000)
-    return ready[0][0] if ready else None

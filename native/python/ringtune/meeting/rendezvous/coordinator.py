@@ -10,6 +10,7 @@ from typing import Any
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
 from ringtune.system.counts import counted
+from ringtune.system.event_loop import EventLoop
 
 from .acceptor import Acceptor, PendingConnection
 from .address import LOOPBACK, Address, bound_address, listen
@@ -19,9 +20,9 @@ from .conflicts import describe_failure, failure_of, find_conflict, join_message
 from .host_group import NoSharedMemory
 from .interfaces import link_bits_per_s
 from .layout import Layout, assign_hosts
-from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
 from .plan import MeetingPlan, mesh_addresses, mesh_message
+from .waiting import TURN_S, Waiting
 
 NAMING_LIMIT_S = 60.0  # for rank 0's own name to become known; Kubernetes' name service forgets "unknown" after 30 s
 ABORT_LINGER_S = 5.0  # time for which latecomers still hear that the meeting failed
@@ -43,14 +44,14 @@ class Coordinator:
         self._verdict: RingtuneError | None = offer.failure
         self._is_known = False  # whether somebody else tells the verdict to all
         self._arrival: Arrival | None = None
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._waiting = Waiting(self._loop, self._deadline, self._check)
         listener = place.listener or listen(place.require_address(), Deadline.after(min(limit_s, NAMING_LIMIT_S)))
         address = bound_address(listener)
         self._interface = LOOPBACK if address.scheme == "unix" else address.host
         self._acceptor = Acceptor(self._loop, listener, place.membership, ("meeting",), self._admit)
         if place.watch is not None:
-            self._loop.add(place.watch, self._look)
+            self._loop.on_readable(place.watch, self._look)
 
     def agree(self) -> Agreement:
         """Wait for every rank and lead all into the world.
@@ -134,7 +135,7 @@ class Coordinator:
         else:
             self._joins[rank] = join
             self._members[rank] = pending.channel
-            self._loop.add(pending.channel, lambda: self._hear(rank))
+            self._loop.on_readable(pending.channel, lambda: self._hear(rank))
             conflict = find_conflict(self._place, self._offer, rank, join)
         self._verdict = self._verdict or conflict
         if self._verdict is not None:
@@ -148,7 +149,7 @@ class Coordinator:
             message = channel.next_message()
         except ChannelError as error:
             self._verdict = self._verdict or PeerLostError(f"rank {rank} ended during init: {error}")
-            self._loop.remove(channel)
+            self._loop.forget(channel)
             return
         if message is None:
             return
@@ -277,7 +278,7 @@ class Coordinator:
             return
         linger = Deadline.after(ABORT_LINGER_S)
         while not self._is_complete() and not linger.has_passed():
-            self._loop.turn(linger.remaining_s())
+            self._loop.turn(min(linger.remaining_s(), TURN_S))
 
     def _describe_missing(self) -> str:
         missing = missing_ranks(self._place.world_size, self._members)

@@ -17,9 +17,9 @@ from .address import Address, listen
 from .channel import Channel, ChannelError, Message
 from .connector import Destination, open_channel
 from .layout import Layout
-from .loop import Waiting
 from .place import close_descriptors
 from .proof import Membership
+from .waiting import Waiting
 
 PURPOSE = "host"
 MAX_LOCAL_RANKS = 250  # a descriptor per rank and the segment's travel in one message; the kernel's limit is 253

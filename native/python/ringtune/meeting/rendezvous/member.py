@@ -4,6 +4,7 @@
 from collections.abc import Callable
 
 from ringtune.errors import CollectiveTimeout, PeerLostError, RingtuneError
+from ringtune.system.event_loop import EventLoop
 
 from .address import LOOPBACK
 from .arrival import Arrival
@@ -12,9 +13,9 @@ from .conflicts import describe_failure, failure_from, join_message
 from .connector import Destination, open_channel
 from .host_group import NoSharedMemory
 from .interfaces import link_bits_per_s
-from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
 from .plan import MeetingPlan, malformed, mesh_addresses
+from .waiting import Waiting
 
 TELL_LIMIT_S = 10.0  # time for which a rank that cannot start tries to report it
 PATIENCE_S = 2.0  # extra wait of other ranks, so that rank 0 is the one that names the missing ranks
@@ -29,7 +30,7 @@ class Member:
         self._deadline = Deadline.after(limit_s if offer.failure is None else min(limit_s, TELL_LIMIT_S))
         self._create_segment = create_segment
         self._host = host_identity()
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._channel: Channel | None = None
         self._arrival: Arrival | None = None
 
@@ -46,7 +47,7 @@ class Member:
         try:
             self._channel = self._meet(to, join)
             self._deadline = Deadline.after(self._deadline.limit_s + PATIENCE_S)
-            self._loop.add(self._channel, _leave_for_later)
+            self._loop.on_readable(self._channel, _leave_for_later)
             return self._follow(self._channel)
         except RingtuneError:
             if self._offer.failure is not None:

@@ -13,9 +13,9 @@ from .address import Address, bound_address, listen
 from .channel import Message
 from .connector import Destination, open_channel
 from .layout import Layout
-from .loop import Waiting
 from .place import close_descriptors
 from .proof import Membership
+from .waiting import Waiting
 
 CONTROL = "control"
 DATA = "data"

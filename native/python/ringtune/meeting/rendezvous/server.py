@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 
 from ringtune.errors import DismissedError, RendezvousError, RingtuneError
 from ringtune.system.counts import counted
+from ringtune.system.event_loop import EventLoop
 from ringtune.system.printable import shown
 
 from .acceptor import EXPIRY_S, Acceptor, PendingConnection
 from .address import Address, bound_address, listen
 from .attendance import Attendance, Attendant
 from .channel import ChannelError, Message
-from .loop import Loop
 from .progress import Progress
 from .proof import JOIN_PURPOSE, NO_RANK, Membership, new_nonce
 from .roster import Gathering, Roster, Worker
@@ -83,7 +83,7 @@ class RendezvousServer:
         self.address = str(Address("join", bound.host, bound.port))
         self._roster = roster
         self._patience = patience or Patience()
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._attendance = Attendance()
         self._forming: _Forming | None = None
         self._next_number = 0
@@ -126,10 +126,10 @@ class RendezvousServer:
         """Return a descriptor that is readable while there is something to serve."""
         return self._loop.fileno()
 
-    def serve_ready(self) -> None:
-        """Serve what is ready and do what is due; waits for nothing and raises for nothing that a worker does."""
+    def serve_ready(self, limit_s: float = 0.0) -> None:
+        """Serve what is ready within a limit in seconds, and do what is due; raises for nothing that a worker does."""
         with suppress(RingtuneError):  # no descriptor is left for one more connection; it waits in the kernel's queue
-            self._loop.turn(0.0)
+            self._loop.turn(min(limit_s, self.next_look_s()))
         self._settle()
 
     def next_look_s(self) -> float:
@@ -190,7 +190,7 @@ class RendezvousServer:
             attendant.condemn(RendezvousError(refusal))
         pending.channel.notice_silence()
         self._attendance.add(attendant)
-        self._loop.add(pending.channel, lambda: self._hear(attendant))
+        self._loop.on_readable(pending.channel, lambda: self._hear(attendant))
 
     def _hear(self, attendant: Attendant) -> None:
         """Do what a worker's message says; one that raises an error ends that worker alone."""
@@ -236,7 +236,7 @@ class RendezvousServer:
 
     def _end(self, attendant: Attendant, text: str, *, is_done: bool) -> None:
         """Take note that a worker's process has ended."""
-        self._loop.remove(attendant.channel)
+        self._loop.forget(attendant.channel)
         attendant.channel.close()
         self._attendance.remove(attendant)
         worker = attendant.worker

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The turn of `ringtune tune` among the jobs of this host: it launches nothing before the turn has come."""
 
-import select
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ringtune.system.console import write_line
+from ringtune.system.event_loop import is_readable
 from ringtune.tuning.job.host_lock import host_lock
 
 from .report import PREFIX
@@ -27,7 +27,7 @@ def turn_on_host(environ: Mapping[str, str], stop: StopRequest) -> Iterator[bool
     has_turn = lock.try_take()
     if not has_turn:
         write_line(f"{PREFIX} {lock.holder()} is tuning; this command waits its turn ({LOCK_NAME}=0 does not wait)")
-    while not has_turn and not select.select([stop.descriptor], [], [], POLL_S)[0]:
+    while not has_turn and not is_readable(stop.descriptor, POLL_S):
         has_turn = lock.try_take()
     try:
         yield has_turn

@@ -21,7 +21,7 @@ from ringtune.launch.elastic.discovery import (
     FixedDiscovery,
     check_function,
 )
-from ringtune.launch.event_loop import EventLoop
+from ringtune.system.event_loop import EventLoop
 
 DEADLINE_S = 120.0
 
@@ -32,7 +32,7 @@ class Looking:
     def __init__(self, kind: str, source: str, path: str = "") -> None:
         """Begin to look."""
         self.answers: list[Answer] = []
-        self.loop = EventLoop()
+        self.loop = EventLoop(takes_files=True)
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join([path, *sys.path])}
         described = DiscoverySource(kind, source, 3, "--host-discovery-script")
         self.process = FindingProcess(self.loop, described, environ, self.answers.append)

@@ -2,37 +2,30 @@
 """One run of one arm: a job of `ringtune run`, watched by the records among its output, then ended."""
 
 import math
-import os
 import re
 import secrets
-import select
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ringtune.errors import RingtuneError
-from ringtune.launch.processes import CHILD_PROGRAM
+from ringtune.system.child_process import WITH_STDOUT, Child, Tie
 
 from .messages import Arm, RunOrder, record_in
 from .request import CompareRequest
 
 END_S = 60.0  # limit from the last step to the job's end, which may save a model on its way
-KILL_S = 30.0  # time between SIGTERM and SIGKILL; the launcher itself kills its ranks after 10 s
 TAIL_LINES = 30
 LINE_BYTES = 2000
-READ_BYTES = 1 << 16
 NO_PREFIX = "--no-prefix-output"
 FIRST_TO_FAIL = re.compile(r"ringtune run: rank (\d+) of (\d+) \(.*the first to fail")
-NO_JOB_KEY = b"\n"  # the launcher makes one
 RANK_MODULE = "ringtune.measuring.compare.rank_program"
 ARM_NAMES: Mapping[Arm, str] = {"ddp": "DDP", "ringtune": "ringtune"}
 
@@ -123,9 +116,11 @@ class Runs:
         )
         with (
             tempfile.TemporaryDirectory(prefix="ringtune-compare-") as folder,
-            _started(self._command(order, folder), self._environ) as process,
+            Child(
+                self._command(order, folder), self._environ, stderr=WITH_STDOUT, tie=Tie.CHILD, has_session=False
+            ) as child,
         ):
-            watch = _Watch(process, order, request.silence_s, on_progress, output=Path(folder))
+            watch = _Watch(child, order, request.silence_s, on_progress, output=Path(folder))
             measured = watch.to_end()
         return checked_run(measured, order, watch.tail)
 
@@ -143,20 +138,19 @@ class _Watch:
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        child: Child,
         order: RunOrder,
         silence_s: float,
         on_progress: Callable[[int], None],
         *,
         output: Path,
     ) -> None:
-        self._process = process
+        self._child = child
         self._output_folder = output
         self._order = order
         self._silence_s = silence_s
         self._on_progress = on_progress
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
-        self._pending = b""
         self._measured: Mapping[str, Any] | None = None
         self._deadline_s = time.monotonic() + silence_s
 
@@ -186,17 +180,11 @@ class _Watch:
         Raises:
             ComparisonError: If it measured nothing.
         """
-        for data in self._output():
-            *lines, rest = (self._pending + data).split(b"\n")
-            self._pending = rest[-READ_BYTES:]
-            for line in lines:
-                self._take(line)
-        if self._pending:
-            self._take(self._pending)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_S)
+        while (line := self._next_line()) is not None:
+            self._take(line)
+        self._child.ends_within(END_S)
         if self._measured is None:
-            code = self._process.poll()
+            code = self._child.exit_code
             name = ARM_NAMES[self._order.arm]
             how = f"exit code {code}" if code else "without a word of rank 0"
             raise ComparisonError(
@@ -204,24 +192,17 @@ class _Watch:
             )
         return self._measured
 
-    def _output(self) -> Iterator[bytes]:
-        """Yield what the job writes until its end; a job that has measured need not end by itself."""
-        assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
-        while True:
-            left_s = self._deadline_s - time.monotonic()
-            ready = left_s > 0 and select.select([descriptor], [], [], left_s)[0]
-            if not ready:
-                if self._measured is not None:
-                    return
-                raise ComparisonError(
-                    f"no optimizer step under {ARM_NAMES[self._order.arm]} within {self._silence_s:g} s; raise "
-                    f"--timeout if the script needs longer to begin. Its last lines:\n{self.tail}"
-                )
-            data = os.read(descriptor, READ_BYTES)
-            if not data:
-                return
-            yield data
+    def _next_line(self) -> bytes | None:
+        """Return the next line of the job; None at its end, which a job that has measured need not reach by itself."""
+        try:
+            return self._child.next_line(self._deadline_s - time.monotonic())
+        except TimeoutError as error:
+            if self._measured is not None:
+                return None
+            raise ComparisonError(
+                f"no optimizer step under {ARM_NAMES[self._order.arm]} within {self._silence_s:g} s; raise "
+                f"--timeout if the script needs longer to begin. Its last lines:\n{self.tail}"
+            ) from error
 
     def _take(self, line: bytes) -> None:
         record = record_in(line, self._order.token)
@@ -266,32 +247,3 @@ def checked_run(measured: Mapping[str, Any], order: RunOrder, tail: str) -> Run:
             "to compare; give the script more to do, or lower --warmup-steps"
         )
     return Run(order.arm, steps, float(seconds), bool(measured.get("did_script_end")), measured.get("facts") or {})
-
-
-@contextmanager
-def _started(command: list[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a job, whose launcher the kernel kills with this process; at the end of the block nothing of it is left."""
-    tied = [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *command]
-    process = subprocess.Popen(
-        tied, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(environ), bufsize=0
-    )
-    try:
-        assert process.stdin is not None
-        process.stdin.write(NO_JOB_KEY)
-        process.stdin.close()
-        yield process
-    finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a job that may run still, and drop what it writes meanwhile."""
-    assert process.stdout is not None
-    process.stdout.close()
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(KILL_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

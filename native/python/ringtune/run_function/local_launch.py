@@ -6,13 +6,10 @@ notebook's kernel too. The one signal handler that it changes is that of SIGTERM
 program that has none: so that a program that is ended leaves nothing behind.
 """
 
-import math
 import os
-import select
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +18,9 @@ from typing import Any
 from ringtune._engine import allreduce_algorithms
 from ringtune.errors import ConfigError
 from ringtune.launch import make_elastic_plan, make_plan
-from ringtune.launch.processes import RankCommand, RankProcess, start_rank
 from ringtune.meeting.bootstrap import environment
 from ringtune.settings.settings import Settings
+from ringtune.system.child_process import Child, Tie
 
 from .call_folder import CallFolder, new_call_folder
 from .elastic_results import elastic_results
@@ -31,9 +28,6 @@ from .failures import RankFailedError
 from .function_transport import Described, describe
 from .horovod_options import LaunchArguments
 from .packing import read_data, write_data
-
-LONGEST_POLL_S = 3600.0  # poll() refuses times much longer than some days
-END_LIMIT_S = 20.0  # time between the request to end and the launcher's SIGKILL; its own limit is 10 s
 
 
 class _Terminated(BaseException):
@@ -121,41 +115,19 @@ def _launch(folder: CallFolder, launch: LaunchArguments, environ: Mapping[str, s
     Settings.from_environment(rank_environ, allreduce_algorithms())  # an error here, not one in the job
     options = ["-np", str(launch.ranks), "--no-prefix-output", *launch.options]
     launcher = [sys.executable, "-m", "ringtune", "run", *options, *program]
-    process = start_rank(RankCommand(tuple(launcher), ""), 0, environ)
     try:
-        if not _ends_within(process, timeout_s):
-            _end(process, signal.SIGTERM)
-            raise RankFailedError(
-                f"the ranks had not returned after {timeout_s:g} s, the limit timeout_s; they were ended"
-            )
-    except KeyboardInterrupt:
-        _end(process, signal.SIGINT)
-        raise
-    except _Terminated:
-        _end(process, signal.SIGTERM)
-        raise
-    finally:
-        process.reap()
-    return process.process.returncode
-
-
-def _ends_within(process: RankProcess, limit_s: float | None) -> bool:
-    """Wait for a process; return whether it has ended before the limit."""
-    poll = select.poll()
-    poll.register(process.pidfd, select.POLLIN)
-    end_s = math.inf if limit_s is None else time.monotonic() + limit_s
-    while not poll.poll(1e3 * min(max(end_s - time.monotonic(), 0.0), LONGEST_POLL_S)):
-        if time.monotonic() >= end_s:
-            return False
-    return True
-
-
-def _end(process: RankProcess, number: int) -> None:
-    """Ask the launcher to end the job; it kills what does not follow, and is killed if it does not follow itself."""
-    process.signal_group(number)
-    end_s = time.monotonic() + END_LIMIT_S
-    while not _ends_within(process, 1.0) and time.monotonic() < end_s:
-        pass
+        child = Child(launcher, environ, stdout=None, stderr=None, tie=Tie.CHILD)
+    except OSError as error:
+        raise ConfigError(f"the launcher cannot be started ({error}); check the limits of processes") from error
+    with child:
+        try:
+            is_over = child.ends_within(timeout_s)
+        except KeyboardInterrupt:
+            child.end(number=signal.SIGINT)
+            raise
+    if not is_over:
+        raise RankFailedError(f"the ranks had not returned after {timeout_s:g} s, the limit timeout_s; they were ended")
+    return child.end()
 
 
 def _results(folder: CallFolder, ranks: int, code: int) -> list[Any]:

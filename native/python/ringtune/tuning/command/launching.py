@@ -1,33 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """One launch of a command: its environment, its output read as it comes, its end by itself or by a limit."""
 
-import os
-import selectors
 import shlex
-import subprocess
-import sys
+import signal
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 
 from ringtune.errors import ConfigError
+from ringtune.system.child_process import GRACE_S, WITH_STDOUT, Child, StopRequested, Tie
 from ringtune.tuner import is_over_limit
 
-from . import keeper
 from .results import MAX_RESULTS, STEP_REPORT_RESULTS, ResultPattern
 from .scores import Score
 from .stop_request import StopRequest
 
-KEEPER_PROGRAM = str(Path(keeper.__file__).resolve())
 SLOT_VARIABLE = "RINGTUNE_LAUNCH_SLOT"
 """Set for each launch: its place among those at the same time, from 0, to choose a port or a GPU by."""
 TAIL_LINES = 20
 """Last lines of the output that are kept for people."""
-MAX_LINE_BYTES = 1 << 16
-"""Longest line, bytes; a longer one is taken in pieces."""
 MAX_LAST_LINE = 300
 """Characters of a failed command's last line that verdict and table show."""
 MAX_STEPS = 100_000
@@ -36,9 +30,6 @@ COLD_STEPS = 3
 """First steps of a launch that cannot cut it: caches are cold."""
 MOST_STEPS_BEFORE_CUT = 200
 """Warm steps after which a launch is left to end: it is nearly done."""
-PATIENCE_S = 2.0
-"""Longest wait for the end of the output beyond the keeper's grace, seconds."""
-_READ_BYTES = 1 << 16
 
 
 class LaunchEnding(Enum):
@@ -123,26 +114,12 @@ class _Output:
     results: list[float] = field(default_factory=list)
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
     unusable: str | None = None
-    pending: bytes = b""
-
-    def take(self, data: bytes) -> None:
-        *lines, self.pending = (self.pending + data).split(b"\n")
-        if len(self.pending) > MAX_LINE_BYTES:
-            lines.append(self.pending)
-            self.pending = b""
-        for line in lines:
-            self._take_line(line)
-
-    def finish(self) -> None:
-        if self.pending:
-            self._take_line(self.pending)
-            self.pending = b""
 
     def is_over(self, limit_ms: float) -> bool:
         warm = self.step_ms[COLD_STEPS : COLD_STEPS + MOST_STEPS_BEFORE_CUT]
         return len(warm) < MOST_STEPS_BEFORE_CUT and is_over_limit(warm, limit_ms)
 
-    def _take_line(self, line: bytes) -> None:
+    def take(self, line: bytes) -> None:
         text = line.decode("utf-8", "backslashreplace").rstrip("\r")
         if text.strip():
             self.tail.append(text)
@@ -197,12 +174,12 @@ class CommandLauncher:
             ConfigError: If the system starts no more processes.
         """
         begin_s = time.monotonic()
-        process = self._started(variables, self.command if command is None else command)
+        child = self._started(variables, self.command if command is None else command)
         output = _Output(self._score, self._pattern)
         try:
-            ending = self._follow(process, output, begin_s, limits)
+            ending = self._follow(child, output, begin_s, limits)
         finally:
-            exit_code = _end(process, output)
+            exit_code = _end(child, output)
         seconds = time.monotonic() - begin_s
         steps = tuple(output.step_ms)
         if not self._score.is_of_lines:
@@ -210,42 +187,25 @@ class CommandLauncher:
         texts = tuple(output.tail), tuple(output.results)
         return Launched(steps, ending, exit_code, seconds, *texts, unusable=output.unusable)
 
-    def _started(self, variables: Mapping[str, str], command: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _started(self, variables: Mapping[str, str], command: Sequence[str]) -> Child:
         try:
-            return subprocess.Popen(
-                [sys.executable, "-I", "-S", KEEPER_PROGRAM, str(os.getpid()), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**self._environ, **variables},
-                start_new_session=True,
-                bufsize=0,
-            )
+            return Child(command, {**self._environ, **variables}, stderr=WITH_STDOUT, tie=Tie.DESCENDANTS)
         except OSError as error:
             raise ConfigError(f"{command[0]} cannot be launched ({error}); check the limits of processes") from error
 
-    def _follow(
-        self, process: subprocess.Popen[bytes], output: _Output, begin_s: float, limits: LaunchLimits
-    ) -> LaunchEnding:
+    def _follow(self, child: Child, output: _Output, begin_s: float, limits: LaunchLimits) -> LaunchEnding:
         """Read until the end of the output or a limit."""
-        pipe = _pipe_of(process)
         end_s = begin_s + min(limits.timeout_s, self._limit_s(limits))
-        with selectors.DefaultSelector() as selector:
-            selector.register(pipe, selectors.EVENT_READ)
-            selector.register(self._stop.descriptor, selectors.EVENT_READ)
-            while True:
-                ready = {key.fd for key, _ in selector.select(max(end_s - time.monotonic(), 0.0))}
-                if self._stop.descriptor in ready:
-                    return LaunchEnding.STOPPED
-                if pipe in ready:
-                    data = os.read(pipe, _READ_BYTES)
-                    if not data:
-                        return LaunchEnding.BY_ITSELF
-                    output.take(data)
-                    if output.is_over(limits.step_ms):
-                        return LaunchEnding.CUT
-                if time.monotonic() >= end_s:
-                    return LaunchEnding.TIMED_OUT
+        try:
+            while (line := child.next_line(end_s - time.monotonic(), self._stop.descriptor)) is not None:
+                output.take(line)
+                if output.is_over(limits.step_ms):
+                    return LaunchEnding.CUT
+        except TimeoutError:
+            return LaunchEnding.TIMED_OUT
+        except StopRequested:
+            return LaunchEnding.STOPPED
+        return LaunchEnding.BY_ITSELF
 
     def _limit_s(self, limits: LaunchLimits) -> float:
         """Return the limit of a whole launch that is one step, seconds; infinite for others."""
@@ -292,34 +252,12 @@ def _whole(ending: LaunchEnding, seconds: float, limits: LaunchLimits) -> tuple[
     return ending, (seconds * 1e3,)
 
 
-def _end(process: subprocess.Popen[bytes], output: _Output) -> int:
-    """Ask a keeper that still runs to end, read the rest, and return the exit code."""
-    if process.poll() is None:
-        _request_end(process, output)
-    output.finish()
-    pipe = process.stdout
-    if pipe is not None:
-        pipe.close()
-    return process.wait()
-
-
-def _request_end(process: subprocess.Popen[bytes], output: _Output) -> None:
-    pipe = _pipe_of(process)
-    deadline_s = time.monotonic() + keeper.GRACE_S + PATIENCE_S
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        at_end = False
-        while not at_end and time.monotonic() < deadline_s:
-            process.terminate()
-            if selector.select(0.2):
-                data = os.read(pipe, _READ_BYTES)
-                output.take(data)
-                at_end = not data
-    if not at_end:
-        process.kill()
-
-
-def _pipe_of(process: subprocess.Popen[bytes]) -> int:
-    if process.stdout is None:
-        raise AssertionError("the launch has no pipe for its output")
-    return process.stdout.fileno()
+def _end(child: Child, output: _Output) -> int:
+    """Ask a command that still runs to end, read the rest, and return the exit code."""
+    if child.exit_code is None:
+        child.send_signal(signal.SIGTERM)
+        end_s = time.monotonic() + GRACE_S
+        with suppress(TimeoutError):
+            while (line := child.next_line(end_s - time.monotonic())) is not None:
+                output.take(line)
+    return child.end(0)

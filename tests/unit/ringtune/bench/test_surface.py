@@ -3,21 +3,21 @@
 
 import io
 import os
-import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from ringtune.errors import ConfigError
-from ringtune.measuring.bench.surface import SurfaceRequest, _records, record_surface
+from ringtune.errors import ConfigError, RingtuneError
+from ringtune.measuring.bench import surface
+from ringtune.measuring.bench.surface import SurfaceRequest, record_surface
 from ringtune.measuring.bench.surface_assignment import MAX_STEPS, MIN_STEPS, Assignment
 from ringtune.measuring.bench.surface_file import JOURNAL_SUFFIX
 from ringtune.measuring.bench.surface_rank import window_steps
 from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
+from ringtune.system.child_process import Child
 
 WORKLOAD = Workload("w", (WorkloadGradient("a", 256 * 1024), WorkloadGradient("b", 256 * 1024)))
 
@@ -62,24 +62,16 @@ def test_a_window_has_steps_by_their_length(step_ms: float, expected: int) -> No
     assert expected == window_steps(600.0, step_ms)
 
 
-def test_an_interrupt_leaves_nothing_that_waits() -> None:
-    """A timer that is still set would keep the process for as long as a launch may be silent."""
+def test_a_launch_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records until then were given out; the error has the exit code and the last words."""
+    monkeypatch.setattr(surface, "SILENCE_LIMIT_S", 1.0)
+    program = "import sys, time; print('hm', file=sys.stderr); print('{\"turn\": 1}', flush=True); time.sleep(600)"
+    with Child([sys.executable, "-c", program], has_session=False) as child:
+        records = surface._records(child)
 
-    class Interrupted(io.StringIO):
-        """A launch's output that the user does not wait for."""
-
-        def readline(self, *_: object) -> str:  # type: ignore[override]
-            """Be interrupted."""
-            raise KeyboardInterrupt
-
-    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.DEVNULL, text=True) as process:
-        process.stdout = Interrupted()
-
-        with pytest.raises(KeyboardInterrupt):
-            next(_records(process, (), threading.Thread()))
-
-    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
-    assert all(timer.finished.is_set() for timer in timers)  # its thread needs a moment to end
+        assert {"turn": 1} == next(records)
+        with pytest.raises(RingtuneError, match="exit code -9; what was measured is kept.*\nhm"):
+            next(records)
 
 
 def test_a_surface_that_is_complete_has_no_journal(tmp_path: Path) -> None:

@@ -8,12 +8,10 @@ any moment, by its time limit or by force, and goes on where it stood when it is
 
 import json
 import platform
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.identity.fingerprints import SURFACE_VERSION, machine_facts
+from ringtune.system.child_process import Child
 from ringtune.tuner import Config
 from ringtune.version import __version__
 
@@ -42,7 +41,6 @@ LAUNCH_WINDOWS = 20
 """A launch measures so many windows beside the baseline's."""
 SILENCE_LIMIT_S = 900.0
 """A launch that has not measured a window by then hangs: the longest one asked for so far takes six minutes."""
-END_LIMIT_S = 20.0
 _LINES_OF_ERROR = 20
 
 
@@ -174,8 +172,8 @@ class _Recorder:
     def _launch(self, repeat: int, numbers: Sequence[int]) -> Iterator[None]:
         """Measure configs, the baseline before them, and keep each window; yield after each that is not extra."""
         launch, order = self._journal.launches, [0, *numbers]
-        with _output_of(self._command(order), self._environ) as lines:
-            for record in lines:
+        with Child(self._command(order), self._environ, has_session=False) as child:
+            for record in _records(child):
                 if "calls" in record:
                     self._journal.begin(record["calls"])
                     continue
@@ -200,51 +198,22 @@ class _Recorder:
         return command if network is None else network.hosts[0].launcher_command(*command)
 
 
-@contextmanager
-def _output_of(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[Iterator[dict[str, Any]]]:
-    """Start a launch and give its records as they come; end it when nobody wants more of them.
+def _records(child: Child) -> Iterator[dict[str, Any]]:
+    """Yield the records of a launch as they come.
 
     Raises:
         RingtuneError: If it fails, or says nothing for too long.
     """
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(environ)
-    )
-    said: list[str] = []
-    reader = threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True)
-    reader.start()
     try:
-        yield _records(process, said, reader)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(END_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        reader.join(END_LIMIT_S)
-
-
-def _records(
-    process: "subprocess.Popen[str]", said: Sequence[str], reader: threading.Thread
-) -> Iterator[dict[str, Any]]:
-    assert process.stdout is not None
-    while True:
-        silence = threading.Timer(SILENCE_LIMIT_S, process.kill)
-        silence.start()
-        try:
-            line = process.stdout.readline()
-        finally:
-            silence.cancel()  # also when the user interrupts: the process would wait for the timer
-        if not line:
-            break
-        if line.startswith('{"'):
-            yield json.loads(line)
-    code = process.wait()
-    reader.join(END_LIMIT_S)
+        while (line := child.next_line(SILENCE_LIMIT_S)) is not None:
+            if line.startswith(b'{"'):
+                yield json.loads(line)
+        child.ends_within(None)
+    except TimeoutError:  # it is killed
+        pass
+    code = child.end(0)
     if code != 0:
-        text = "".join(said[-_LINES_OF_ERROR:]).strip()
+        text = "\n".join(child.said.strip().splitlines()[-_LINES_OF_ERROR:])
         raise RingtuneError(
             f"a launch of the surface's ended with exit code {code}; what was measured is kept, start it again to go "
             f"on\n{text}"

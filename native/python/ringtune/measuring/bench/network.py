@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.system.child_process import PIPE, Child
 
 INTERFACE = "eth0"
 MTU_BYTES = 1500
@@ -139,26 +140,16 @@ def _make_host(stack: ExitStack, switch: Host, number: int, rate_bits_per_s: int
 def _start_first_process(stack: ExitStack, name: str) -> Host:
     """Start the first process of a host that has no links yet."""
     spaces = ("--net", "--uts", "--ipc", "--pid", "--mount-proc", "--fork", "--kill-child")
-    process = subprocess.Popen(
-        ["unshare", *spaces, "sh", "-c", _START],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl-C is for us
-    )
-    stack.callback(_end, process)
-    assert process.stdout is not None
-    if process.stdout.readline().strip() != "ready":
-        _, said = process.communicate()
-        raise RingtuneError(f"no namespaces can be made for {name}: {said.strip()}; --hosts needs all of root's rights")
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    child = Child(["unshare", *spaces, "sh", "-c", _START], stdin=PIPE)
+    stack.callback(child.end, 0)
+    if child.next_line() != b"ready":
+        child.close_stdin()
+        child.ends_within(None)
+        child.end(0)
+        text = child.said.strip()
+        raise RingtuneError(f"no namespaces can be made for {name}: {text}; --hosts needs all of root's rights")
+    children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
     return Host("", int(children.read_text(encoding="ascii").split()[0]))
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.communicate()
 
 
 def _on(host: Host, *command: str) -> None:

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host discovery as the launcher has it: a process that looks, a time limit, and one warning for each kind of fault."""
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +11,7 @@ from typing import Protocol
 
 from ringtune.errors import ConfigError
 from ringtune.launch.hosts import HostSlots
+from ringtune.system.child_process import NULL, PIPE, Child
 from ringtune.system.event_loop import EventLoop
 
 from . import finder
@@ -98,7 +96,7 @@ class FindingProcess:
         self._source = source
         self._environ = environ
         self._take = take
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._pending = bytearray()
         self._asked_s: float | None = None  # when the look in progress began
         self._next_s = time.monotonic()
@@ -123,35 +121,23 @@ class FindingProcess:
         try:
             if self._process is None:
                 self._process = self._start()
-            assert self._process.stdin is not None
-            os.write(self._process.stdin.fileno(), b"\n")
+            self._process.write(b"\n")
         except OSError as error:  # no more processes, or it has ended in this moment
             self._end_process()
             self._conclude(failed("start", f"it cannot be started ({error})"))
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Child:
         safe = ["-P"] if self._source.kind == finder.SCRIPT and sys.version_info >= (3, 11) else []
         module = [*safe, "-m", finder.__name__]
-        process = subprocess.Popen(
-            [sys.executable, *module, self._source.kind, self._source.source, str(self._source.slots)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=self._environ,
-            start_new_session=True,
-            bufsize=0,
-        )
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
+        command = [sys.executable, *module, self._source.kind, self._source.source, str(self._source.slots)]
+        process = Child(command, self._environ, stdin=PIPE, stderr=NULL)
         self._pending.clear()
-        self._loop.on_readable(process.stdout.fileno(), self._read)
+        self._loop.on_readable(process.stdout, self._read)
         return process
 
     def _read(self) -> None:
-        process = self._process
-        assert process is not None
-        assert process.stdout is not None
-        data = os.read(process.stdout.fileno(), _READ_BYTES)
+        assert self._process is not None
+        data = os.read(self._process.stdout, _READ_BYTES)
         self._pending += data
         line, end, rest = self._pending.partition(b"\n")
         if end:
@@ -172,16 +158,9 @@ class FindingProcess:
 
     def _end_process(self) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._loop.forget(process.stdout.fileno())
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # not reaped yet, so the group is still its own
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
+        if process is not None:
+            self._loop.forget(process.stdout)
+            process.end(0)
 
 
 def find_once(source: DiscoverySource, environ: Mapping[str, str]) -> tuple[HostSlots, ...]:

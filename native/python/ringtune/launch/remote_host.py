@@ -18,7 +18,7 @@ from .local_ranks import READ_BYTES
 from .processes import RankExit
 from .rank_streams import STDERR, STDOUT, OutputTaker, RankStreams
 from .remote_shell import RemoteShell
-from .remote_shell_process import END_S, RemoteShellProcess
+from .remote_shell_process import END_S, end_shell, start_shell
 
 CALL_AGAIN_S = 1.0  # interval between two calls of a host that is not up yet
 LOST_CODE = 128 + signal.SIGKILL  # the agent, or the kernel after it, kills the ranks of a lost host
@@ -150,10 +150,10 @@ class RemoteHost:
             return
         self._is_paused = is_paused
         if is_paused:
-            self._loop.forget(self._shell.reports)
+            self._loop.forget(self._shell.stdout)
         else:
             self.forgive_silence()
-            self._loop.on_readable(self._shell.reports, self._read_reports)
+            self._loop.on_readable(self._shell.stdout, self._read_reports)
 
     def forgive_silence(self) -> None:
         """Count silence from now on: nobody has listened."""
@@ -170,7 +170,7 @@ class RemoteHost:
         if self._is_open:
             self._is_finishing = True
             self._orders.discard()
-            self._shell.hang_up()
+            self._shell.close_stdin()
 
     def abandon(self, reason: str, limit_s: float = END_S) -> None:
         """End the connection, if it lives; ranks that have not reported their end are lost.
@@ -193,19 +193,19 @@ class RemoteHost:
         self._called_s = self._heard_s = time.monotonic()
         self.unreached = ""
         self._decoder = ReportDecoder()
-        self._shell = RemoteShellProcess(self._command)
-        self._orders = ByteSink(self._loop, self._shell.orders)
+        self._shell = start_shell(self._command)
+        self._orders = ByteSink(self._loop, self._shell.stdin)
         self._is_open = True
-        self._loop.on_readable(self._shell.reports, self._read_reports)
-        self._loop.on_readable(self._shell.complaints, self._read_complaints)
+        self._loop.on_readable(self._shell.stdout, self._read_reports)
+        self._loop.on_readable(self._shell.stderr, self._read_complaints)
 
     def _disconnect(self, limit_s: float) -> str:
         """End the remote shell; return what it said last, and its exit code."""
         self._is_open = False
         self._orders.discard()
-        self._loop.forget(self._shell.reports)
-        self._loop.forget(self._shell.complaints)
-        return self._shell.end(limit_s)
+        self._loop.forget(self._shell.stdout)
+        self._loop.forget(self._shell.stderr)
+        return end_shell(self._shell, self._command, limit_s)
 
     def _note_end(self) -> None:
         """Take the end of the connection for a loss, unless the host was never reached and may be starting."""
@@ -222,14 +222,11 @@ class RemoteHost:
         self._running.clear()
 
     def _read_complaints(self) -> None:
-        if not self._shell.read_complaints():
-            self._loop.forget(self._shell.complaints)
+        if not self._shell.take_from(self._shell.stderr):
+            self._loop.forget(self._shell.stderr)
 
     def _read_reports(self) -> None:
-        try:
-            data = os.read(self._shell.reports, READ_BYTES)
-        except BlockingIOError:
-            return
+        data = os.read(self._shell.stdout, READ_BYTES)
         self._heard_s = time.monotonic()
         if not data:
             self._note_end()

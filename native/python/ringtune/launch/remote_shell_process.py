@@ -1,104 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running remote shell: its three pipes, and its end with all that it started here."""
+"""A running remote shell: its start, and its end with all that it started here, in words."""
 
-import contextlib
 import os
-import select
-import signal
-import subprocess
 from collections.abc import Sequence
-from typing import IO
 
 from ringtune.errors import ConfigError
+from ringtune.system.child_process import PIPE, Child
 
 END_S = 1.0  # for a shell whose connection has ended
-_SAID_BYTES = 2000
+_SAID_CHARACTERS = 2000
 
 
-class RemoteShellProcess:
-    """Owns the process and its pipes; the loop's callbacks belong to whoever reads them."""
+def start_shell(command: Sequence[str]) -> Child:
+    """Start a remote shell, in a session of its own: the terminal's Ctrl-C is passed on, not died of.
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """Start the shell, in a session of its own: the terminal's Ctrl-C is passed on, not died of.
+    Args:
+        command: The local command line.
 
-        Args:
-            command: The local command line.
+    Raises:
+        ConfigError: If it cannot be started.
+    """
+    try:
+        return Child(command, stdin=PIPE)
+    except OSError as error:
+        raise ConfigError(
+            f"the remote shell {command[0]!r} cannot be started ({error}); install it, or name another with --rsh"
+        ) from error
 
-        Raises:
-            ConfigError: If it cannot be started.
-        """
-        try:
-            self._process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                bufsize=0,
-            )
-        except OSError as error:
-            raise ConfigError(
-                f"the remote shell {command[0]!r} cannot be started ({error}); install it, or name another with --rsh"
-            ) from error
-        self._name = os.path.basename(command[0])  # noqa: PTH119  (a name of a program, not a path of ours)
-        self._said = bytearray()
-        for pipe in self._pipes():
-            os.set_blocking(pipe.fileno(), False)
 
-    @property
-    def orders(self) -> int:
-        """Descriptor of its standard input."""
-        return self._pipes()[0].fileno()
+def end_shell(shell: Child, command: Sequence[str], limit_s: float = END_S) -> str:
+    """Give a shell a moment to end, and kill what is left of it here.
 
-    @property
-    def reports(self) -> int:
-        """Descriptor of its standard output."""
-        return self._pipes()[1].fileno()
+    Args:
+        shell: The shell.
+        command: The local command line.
+        limit_s: The moment, in seconds.
 
-    @property
-    def complaints(self) -> int:
-        """Descriptor of its standard error."""
-        return self._pipes()[2].fileno()
-
-    def hang_up(self) -> None:
-        """Close its standard input; idempotent."""
-        with contextlib.suppress(OSError):
-            self._pipes()[0].close()
-
-    def read_complaints(self) -> bool:
-        """Keep the last of what it complained about; return False at the end."""
-        try:
-            data = os.read(self.complaints, 1 << 16)
-        except BlockingIOError:
-            return True
-        self._said = (self._said + data)[-_SAID_BYTES:]
-        return bool(data)
-
-    def end(self, limit_s: float = END_S) -> str:
-        """Give the shell a moment to end, kill what is left of it here, and close the pipes.
-
-        Returns:
-            What it said last and its exit code, in words.
-        """
-        self.hang_up()
-        pidfd = os.pidfd_open(self._process.pid)
-        has_ended = bool(select.select([pidfd], [], [], limit_s)[0])
-        os.close(pidfd)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # not reaped yet, so the group is still its own
-        code = self._process.wait()
-        self.read_complaints()
-        for pipe in self._pipes():
-            with contextlib.suppress(OSError):
-                pipe.close()
-        said = " / ".join(self._said.decode("utf-8", "replace").split("\n")).strip(" /\r")
-        exited = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
-        ended = exited if has_ended else "was ended"
-        return f"{self._name} {ended}" + (f", saying: {said}" if said else " and said nothing")
-
-    def _pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        return process.stdin, process.stdout, process.stderr
+    Returns:
+        What it said last and its exit code, in words.
+    """
+    shell.close_stdin()
+    has_ended = shell.ends_within(limit_s)
+    code = shell.end(0)
+    said = " / ".join(shell.said[-_SAID_CHARACTERS:].split("\n")).strip(" /\r")
+    exited = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+    ended = f"{os.path.basename(command[0])} {exited if has_ended else 'was ended'}"  # noqa: PTH119  (a program's name)
+    return ended + (f", saying: {said}" if said else " and said nothing")

@@ -58,10 +58,10 @@ def test_ctrl_c_while_a_rank_is_started_is_quiet(
     command = RankCommand((sys.executable, "-c", "import time; time.sleep(600)"), "ab" * 32)
 
     rank = start_rank(command, 0, {**os.environ})
-    rank.process.wait(timeout=300)
-    rank.reap()
+    assert rank.child.ends_within(300)
+    code = rank.child.end(0)
 
-    assert (-signal.SIGINT, "") == (rank.process.returncode, capfd.readouterr().err)
+    assert (-signal.SIGINT, "") == (code, capfd.readouterr().err)
     assert [True] == [signal.SIGINT in mask for mask in born_with]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 

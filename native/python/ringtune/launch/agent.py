@@ -20,11 +20,11 @@ from ringtune.errors import ConfigError
 from ringtune.system.console import STDERR_DESCRIPTOR
 from ringtune.system.event_loop import EventLoop, is_writable, signals_in
 from ringtune.system.standard_streams import occupy_standard_streams
+from ringtune.system.tied_program import EXIT_CANNOT_START
 
 from . import agent_protocol
 from .agent_protocol import Message, OrderDecoder, ProtocolError
 from .byte_sink import ByteSink
-from .child import EXIT_CANNOT_START
 from .environment import HostPlace, rank_environment, worker_environment
 from .local_ranks import READ_BYTES, LocalRanks
 from .processes import RankCommand

@@ -79,7 +79,7 @@ class LocalRanks:
             process = start_rank(command, rank, environment)
             self._environments[rank] = {**environment, JOB_KEY_NAME: command.job_key}
             self._processes[rank] = process
-            self._loop.on_readable(process.pidfd, partial(self._note_end, process.pidfd))
+            self._loop.on_readable(process.child.pidfd, partial(self._note_end, process.child.pidfd))
             for stream, descriptor in enumerate(process.outputs):
                 self._open[descriptor] = (rank, stream)
                 if not self._is_paused:
@@ -109,14 +109,14 @@ class LocalRanks:
         for rank, process in self._processes.items():
             is_meant = rank not in self._exits and (ranks is None or rank in ranks)
             if is_meant and not (number in MESSAGE_SIGNALS and self._signal_owner(rank, number)):
-                process.signal_group(number)
+                process.child.send_signal(number)
 
     def release(self, rank: int) -> None:
         """Kill what is left of a rank that has ended, and let the kernel forget it; what it wrote is still read."""
         if rank in self._exits:
             process = self._processes.pop(rank)
             del self._exits[rank], self._environments[rank]
-            process.reap()  # its pidfd is forgotten: the end was noted
+            process.child.end(0)  # its pidfd is forgotten: the end was noted
 
     def _signal_owner(self, rank: int, number: int) -> bool:
         """Send a signal to the process that has joined as a rank; return whether there is one."""
@@ -152,8 +152,8 @@ class LocalRanks:
     def reap(self) -> None:
         """Kill whatever is left of every rank and let the kernel forget them; what they wrote can still be read."""
         for process in self._processes.values():
-            self._loop.forget(process.pidfd)
-            process.reap()
+            self._loop.forget(process.child.pidfd)
+            process.child.end(0)
         self._last_bytes = {
             descriptor: _TERMINAL_BYTES if os.isatty(descriptor) else readable_bytes(descriptor)
             for descriptor in self._open

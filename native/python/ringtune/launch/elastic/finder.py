@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from ringtune.launch.addresses import is_this_machine
-from ringtune.launch.child import die_with_parent
+from ringtune.system.tied_program import die_with_parent
 
 from .answers import MISSING, Answer, answer_text, failed, once_here, read_answer
 

@@ -6,19 +6,18 @@ answered with space-filling configs.
 """
 
 import json
-import subprocess
+import signal
 import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import structlog
 
 from ringtune.service.errors import ServiceError
+from ringtune.system.child_process import PIPE, Child
 
 from .asked_space import AskedSpace
 
@@ -39,56 +38,34 @@ class DesignProcess:
 
     def __init__(self) -> None:
         """Start the process."""
-        self._process = subprocess.Popen(
-            PROCESS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
-        self._answers: SimpleQueue[str | None] = SimpleQueue()
-        self._reader = threading.Thread(target=self._read, name="ringtune-design-reader", daemon=True)
-        self._reader.start()
+        self._child = Child(PROCESS, stdin=PIPE, stderr=None)
 
     @property
     def pid(self) -> int:
         """The process's number."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def is_alive(self) -> bool:
         """Return whether it can be asked."""
-        return self._process.poll() is None
+        return self._child.exit_code is None
 
     def ask(self, task: DesignTask, timeout_s: float) -> dict[str, Any] | None:
         """Return the answer, None where there was none in time or the process died."""
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(task, allow_nan=False) + "\n")
-            self._process.stdin.flush()
-            line = self._answers.get(timeout=timeout_s)
-        except (OSError, ValueError, Empty):  # died, or was ended by another thread
+            self._child.write(json.dumps(task, allow_nan=False).encode() + b"\n")
+            line = self._child.next_line(timeout_s)
+        except (OSError, ValueError):  # died, or was ended by another thread, or was late
             return None
         return None if line is None else dict(json.loads(line))
 
     def end(self) -> None:
-        """End the process, by force where it does not end with its input."""
-        assert self._process.stdin is not None
-        with suppress(OSError):  # it died with something unread
-            self._process.stdin.close()
-        try:
-            self._process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._reader.join(END_S)
+        """End the process, in the middle of its work."""
+        self._child.end(0)
 
     def kill(self) -> None:
-        """End the process at once, in the middle of its work."""
-        self._process.kill()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as stream:
-            for line in stream:
-                self._answers.put(line)
-        self._answers.put(None)
+        """End the process at once; from another thread, which leaves `end` to the one that uses it."""
+        self._child.send_signal(signal.SIGKILL)
 
 
 class Designing:
@@ -219,6 +196,8 @@ class Designing:
                 return process
             if self._changed.wait_for(lambda: self._is_closed, REST_S if process is not None else 0.0):
                 return None
+            if process is not None:
+                process.end()
             self._processes[place] = DesignProcess()
             return self._processes[place]
 
@@ -226,5 +205,4 @@ class Designing:
         with self._changed:
             process = self._processes.pop(place, None)
         if process is not None:
-            process.kill()
             process.end()

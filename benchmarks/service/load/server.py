@@ -3,17 +3,16 @@
 
 import os
 import re
-import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ringtune.system.child_process import Child
+
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 ANNOUNCED = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
-END_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -48,26 +47,11 @@ def serving(url: str, folder: Path, variables: Mapping[str, str]) -> Iterator[Se
     own = {name: value for name, value in os.environ.items() if not name.startswith("RINGTUNE_SERVICE_")}
     settings = {"RINGTUNE_SERVICE_DATABASE_URL": url, "RINGTUNE_SERVICE_DESIGN_WORKERS": "0", **variables}
     with (folder / "service.log").open("a", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ringtune.cli", "serve", "--port", "0"],
-            env={**own, **settings},
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
+        command = ["env", "-C", str(folder), sys.executable, "-m", "ringtune.cli", "serve", "--port", "0"]
+        child = Child(command, {**own, **settings}, stderr=log.fileno())
+    with child:
+        line = (child.next_line() or b"").decode()
         found = ANNOUNCED.search(line)
         if found is None:
             raise RuntimeError(f"the service did not start ({line!r}); its log is {folder / 'service.log'}")
-        threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield Server(int(found[1]), process.pid, url)
-    finally:
-        process.terminate()
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        yield Server(int(found[1]), child.pid, url)

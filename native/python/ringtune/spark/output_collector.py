@@ -16,9 +16,9 @@ from typing import TextIO
 
 from ringtune.errors import RingtuneError
 from ringtune.launch.rank_output import line_prefix
-from ringtune.meeting.rendezvous.acceptor import Acceptor, PendingConnection
 from ringtune.meeting.rendezvous.address import Address, bound_address, listen
-from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Message
+from ringtune.meeting.rendezvous.admission import Caller, acceptor_of_members
+from ringtune.meeting.rendezvous.channel import Channel, ChannelError
 from ringtune.meeting.rendezvous.proof import NO_RANK, Membership
 from ringtune.system.event_loop import EventLoop
 
@@ -67,7 +67,8 @@ class OutputCollector:
         self._rests: dict[tuple[int, str], str] = {}  # unfinished lines, by rank and stream
         self._channels: dict[int, Channel] = {}  # by rank
         self._loop = EventLoop()
-        self._acceptor = Acceptor(self._loop, listener, Membership(NO_RANK, None, key), (PURPOSE,), self._admit)
+        membership = Membership(NO_RANK, None, key)
+        self._acceptor = acceptor_of_members(self._loop, listener, membership, (PURPOSE,), self._admit)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="ringtune-output", daemon=True)
 
@@ -93,13 +94,12 @@ class OutputCollector:
         self._acceptor.close()
         self._loop.close()
 
-    def _admit(self, pending: PendingConnection, join: Message) -> None:
-        del join
-        rank = pending.rank
+    def _admit(self, caller: Caller) -> None:
+        rank = caller.rank
         if rank in self._channels:
             self._end(rank)
-        self._channels[rank] = pending.channel
-        self._loop.on_readable(pending.channel, lambda: self._take(rank))
+        self._channels[rank] = caller.channel
+        self._loop.on_readable(caller.channel, lambda: self._take(rank))
 
     def _take(self, rank: int) -> None:
         channel = self._channels[rank]

@@ -14,6 +14,7 @@ from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, Ringt
 from ringtune.meeting.bootstrap import sealed_exchange
 from ringtune.meeting.bootstrap.munge import SealError
 from ringtune.meeting.bootstrap.sealed_exchange import Desk, KernelSeal, SealedExchange
+from ringtune.meeting.rendezvous import acceptor
 from ringtune.meeting.rendezvous.address import Address, connect
 from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline
 from ringtune.meeting.rendezvous.place import Place
@@ -136,10 +137,13 @@ def test_a_stranger_is_told_nothing_and_disturbs_nobody() -> None:
 
 def test_a_silent_stranger_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than are held at once: the oldest go."""
-    monkeypatch.setattr(sealed_exchange, "MAX_SILENT", 3)
+    monkeypatch.setattr(acceptor, "MAX_UNPROVED", 3)
+    monkeypatch.setattr(sealed_exchange, "REQUEST_LIMIT_S", 3600.0)
     desk, outcomes = tcp_desk(), dict[int, Outcome]()
     host = start(outcomes, 0, lambda: take_part(desk, 0, 2))
     silent = [caller(desk) for _ in range(8)]
+    with pytest.raises(ChannelError, match="closed"):
+        silent[0].receive(Deadline.after(LIMIT_S))
 
     outcomes[1] = take_part(desk, 1, 2)
     host.join()

@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 import pytest
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 from ringtune.meeting.rendezvous import acceptor as acceptor_module
-from ringtune.meeting.rendezvous.acceptor import GREETING_LIMIT_S, MAX_UNPROVED, Acceptor, PendingConnection
+from ringtune.meeting.rendezvous.acceptor import MAX_UNPROVED
 from ringtune.meeting.rendezvous.address import Address, bound_address, listen
-from ringtune.meeting.rendezvous.channel import Channel, Deadline, Message, encode_frame
+from ringtune.meeting.rendezvous.admission import GREETING_LIMIT_S, Caller, acceptor_of_members
+from ringtune.meeting.rendezvous.channel import Channel, Deadline, encode_frame
 from ringtune.meeting.rendezvous.connector import Destination, open_channel
 from ringtune.meeting.rendezvous.proof import PROTOCOL_VERSION, Membership, new_nonce
 from ringtune.system.event_loop import EventLoop
@@ -27,16 +29,16 @@ class OpenAcceptor:
 
     def __init__(self, address: Address) -> None:
         self.loop = EventLoop()
-        self.admitted: list[tuple[PendingConnection, Message]] = []
+        self.admitted: list[Caller] = []
         listener = listen(address)
         self.address = bound_address(listener)
-        self.acceptor = Acceptor(self.loop, listener, Membership(0, 3, KEY), ("meeting", "data"), self._admit)
+        membership = Membership(0, 3, KEY)
+        self.acceptor = acceptor_of_members(
+            self.loop, listener, membership, ("meeting", "data"), self.admitted.append
+        )
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
-
-    def _admit(self, pending: PendingConnection, join: Message) -> None:
-        self.admitted.append((pending, join))
 
     def _serve(self) -> None:
         while not self._is_over.is_set():
@@ -48,8 +50,8 @@ class OpenAcceptor:
         self._thread.join()
         self.acceptor.close()
         self.loop.close()
-        for pending, _ in self.admitted:
-            pending.channel.close()
+        for caller in self.admitted:
+            caller.channel.close()
 
 
 @pytest.fixture(params=["unix", "tcp"])
@@ -75,8 +77,8 @@ def test_who_holds_the_key_is_let_in_with_what_it_says(open_acceptor: OpenAccept
     call(open_acceptor, purpose="data")
 
     wait_until(lambda: open_acceptor.admitted)
-    ((pending, join),) = open_acceptor.admitted
-    assert (2, "data", 3, "hi") == (pending.rank, pending.purpose, pending.generation, join["word"])
+    (caller,) = open_acceptor.admitted
+    assert (2, "data", 3, "hi") == (caller.rank, caller.purpose, caller.generation, caller.join["word"])
 
 
 def test_another_key_is_an_error_for_the_caller(open_acceptor: OpenAcceptor) -> None:
@@ -158,6 +160,11 @@ GARBAGE = (
 )
 
 
+def be_patient(opened: OpenAcceptor) -> None:
+    """Have an acceptor wait for long for what is to come."""
+    opened.acceptor._terms = replace(opened.acceptor._terms, limit_s=3600.0)
+
+
 def stranger_at(address: Address) -> socket.socket:
     """Return a connection that has said nothing yet; it waits without end."""
     family = socket.AF_UNIX if address.scheme == "unix" else socket.AF_INET
@@ -168,11 +175,9 @@ def stranger_at(address: Address) -> socket.socket:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_garbage_is_dropped_at_once(
-    open_acceptor: OpenAcceptor, garbage: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_garbage_is_dropped_at_once(open_acceptor: OpenAcceptor, garbage: bytes) -> None:
     """No limit is waited for, nobody is disturbed, and the next rank is let in."""
-    monkeypatch.setattr(acceptor_module, "GREETING_LIMIT_S", 3600.0)
+    be_patient(open_acceptor)
     with stranger_at(open_acceptor.address) as stranger:
         stranger.sendall(garbage)
         with suppress(ConnectionResetError):
@@ -208,6 +213,7 @@ def test_who_has_said_hello_has_little_time_too(open_acceptor: OpenAcceptor) -> 
 
 def test_the_oldest_silent_connections_make_room(open_acceptor: OpenAcceptor) -> None:
     """More connections than are served at once do not keep an honest rank out."""
+    be_patient(open_acceptor)
     with ExitStack() as stack:
         strangers = [stack.enter_context(stranger_at(open_acceptor.address)) for _ in range(MAX_UNPROVED + 20)]
 
@@ -244,7 +250,7 @@ def test_a_proved_channel_is_left_alone_by_the_door() -> None:
     wait_until(lambda: opened.admitted)
 
     opened.acceptor.close()
-    opened.admitted[0][0].channel.send({"type": "still there"})
+    opened.admitted[0].channel.send({"type": "still there"})
 
     assert "still there" == channel.receive(deadline)["type"]
     channel.close()

@@ -8,7 +8,6 @@ the kernel's word on one host (`KernelSeal`), MUNGE's credentials between hosts 
 A request belongs to one meeting, a text that names job, step, restart and number of the `init()`.
 """
 
-import errno
 import json
 import os
 import time
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError, error_from_name
+from ringtune.meeting.rendezvous.acceptor import NO_DESCRIPTOR, Acceptor, Terms
 from ringtune.meeting.rendezvous.address import Address, connect, listen
 from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline, Message
 from ringtune.meeting.rendezvous.place import Place
@@ -30,11 +30,9 @@ from .munge import SealError
 
 REQUEST_LIMIT_S = 5.0  # a connection that has brought no valid request by then is dropped
 REQUEST_LIMIT_BYTES = 64 << 10
-MAX_SILENT = 512  # connections without a valid request that are held at once; over that the oldest goes
 PATIENCE_S = 2.0  # extra wait of other ranks, so that rank 0 is the one that names the missing ranks
 ANSWER_LIMIT_S = 10.0  # a desk that does not note a request for so long is called again
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.002, 0.2
-_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class Seal(Protocol):
@@ -138,8 +136,29 @@ class _Request:
     """A rank's request, and the connection that waits for the answer."""
 
     channel: Channel
+    rank: int
     nonce: str
     text: str
+
+
+class _SealedRequest:
+    """Implements `Proof` by one sealed message."""
+
+    def __init__(self, channel: Channel, desk: Desk, world_size: int) -> None:
+        self._channel = channel
+        self._desk = desk
+        self._world_size = world_size
+
+    def hear(self, message: Message) -> _Request:
+        """See `Proof`."""
+        try:
+            fields = self._desk.opened(message)
+        except SealError as error:
+            raise ChannelError(str(error)) from error
+        rank, nonce, size = fields.get("rank"), fields.get("nonce"), self._world_size
+        if type(rank) is not int or not 1 <= rank < size or fields.get("world_size") != size or not is_nonce(nonce):
+            raise ChannelError("its rank, world size or nonce is wrong")
+        return _Request(self._channel, rank, str(nonce), str(fields.get("text")))
 
 
 class _Host:
@@ -150,13 +169,12 @@ class _Host:
         self._desk = desk
         self._deadline = Deadline.after(limit_s)
         self._loop = EventLoop()
-        self._silent: dict[Channel, Deadline] = {}  # oldest first
         self._requests: dict[int, _Request] = {}
         self._failure: RingtuneError | None = None
-        self._refused: list[str] = []
-        self._listener = listen(desk.address)
-        self._loop.on_readable(self._listener, self._accept)
-        self._loop.add_chore(self._expire)
+        terms = Terms(
+            lambda channel: _SealedRequest(channel, desk, place.world_size), REQUEST_LIMIT_S, REQUEST_LIMIT_BYTES
+        )
+        self._acceptor = Acceptor(self._loop, listen(desk.address), terms, self._admit)
 
     def gather(self) -> list[str]:
         """Return the other ranks' texts in their order, once all are there; a failure is told to those who are."""
@@ -179,10 +197,9 @@ class _Host:
 
     def close(self) -> None:
         """Close every socket; idempotent."""
-        self._listener.close()
-        for channel in (*self._silent, *(request.channel for request in self._requests.values())):
-            channel.close()
-        self._silent.clear()
+        self._acceptor.close()
+        for request in self._requests.values():
+            request.channel.close()
         self._loop.close()
 
     def _check(self) -> None:
@@ -194,77 +211,38 @@ class _Host:
 
     def _describe_missing(self) -> str:
         missing = sorted(set(range(1, self._place.world_size)) - set(self._requests))
-        refused = f" ({counted(len(self._refused), 'connection')} refused; the last: {self._refused[-1]})"
+        count, last = self._acceptor.refused, self._acceptor.last_refusal
+        refused = f" ({counted(count, 'connection')} refused; the last: {last})"
         return (
             f"ranks {missing} of {self._place.world_size} did not come to rank 0 at {self._desk.address} within "
-            f"{self._deadline.limit_s:.0f} s{refused if self._refused else ''}; check their logs, that they call "
+            f"{self._deadline.limit_s:.0f} s{refused if count else ''}; check their logs, that they call "
             "init(), and that their nodes reach this address, or raise RINGTUNE_TIMEOUT_S"
         )
 
-    def _accept(self) -> None:
+    def _admit(self, request: _Request) -> None:
+        if request.rank in self._requests:
+            request.channel.close()
+            self._failure = self._failure or ConfigError(f"two processes came as rank {request.rank} of one step")
+            return
+        self._requests[request.rank] = request
+        self._loop.on_readable(request.channel, lambda: self._hear(request))
         try:
-            connection, _ = self._listener.accept()
-        except BlockingIOError:
-            return
-        except OSError as error:
-            if error.errno not in _NO_DESCRIPTOR:
-                return  # the peer left before it was accepted
-            if not self._silent:
-                raise ConfigError(
-                    f"no connection can be accepted: {error.strerror}; raise the limit of open files (ulimit -n)"
-                ) from error
-            self._drop(next(iter(self._silent)), "the limit of open files is reached")
-            return
-        channel = Channel(connection, REQUEST_LIMIT_BYTES)
-        if channel.is_strangers:
-            channel.close()
-            self._refused.append("another user's")
-            return
-        self._silent[channel] = Deadline.after(REQUEST_LIMIT_S)
-        self._loop.on_readable(channel, lambda: self._hear(channel))
-        if len(self._silent) > MAX_SILENT:
-            self._drop(next(iter(self._silent)), "too many at once")
+            request.channel.send({"type": "noted"})
+        except ChannelError as error:
+            self._lose(request, error)
 
-    def _expire(self) -> None:
-        for channel, deadline in list(self._silent.items()):
-            if not deadline.has_passed():
-                return
-            self._drop(channel, "no request came")
-
-    def _drop(self, channel: Channel, why: str) -> None:
-        self._refused.append(why)
-        del self._silent[channel]
-        self._loop.forget(channel)
-        channel.close()
-
-    def _hear(self, channel: Channel) -> None:
-        """Take in a rank's request, or notice that a rank which has made one is gone."""
+    def _hear(self, request: _Request) -> None:
+        """Notice that a rank which has made its request is gone; it has nothing more to say."""
         try:
-            channel.pump()
-            message = channel.next_message()
-            if message is None:
-                return
-            if channel not in self._silent:
-                raise ChannelError("a rank said more than its request")  # noqa: TRY301  (one place drops it)
-            self._admit(channel, self._desk.opened(message))
-        except (ChannelError, SealError) as error:
-            if channel in self._silent:
-                self._drop(channel, str(error))
-                return
-            rank = next(rank for rank, request in self._requests.items() if request.channel is channel)
-            self._loop.forget(channel)
-            self._failure = self._failure or PeerLostError(f"rank {rank} ended during init: {error}")
+            request.channel.pump()
+            if request.channel.next_message() is not None:
+                raise ChannelError("a rank said more than its request")  # noqa: TRY301  (one place takes note of it)
+        except ChannelError as error:
+            self._lose(request, error)
 
-    def _admit(self, channel: Channel, fields: dict[str, Any]) -> None:
-        rank, nonce, size = fields.get("rank"), fields.get("nonce"), self._place.world_size
-        if type(rank) is not int or not 1 <= rank < size or fields.get("world_size") != size or not is_nonce(nonce):
-            raise SealError("its rank, world size or nonce is wrong")
-        if rank in self._requests:
-            self._failure = self._failure or ConfigError(f"two processes came as rank {rank} of one step")
-            return
-        del self._silent[channel]
-        self._requests[rank] = _Request(channel, str(nonce), str(fields.get("text")))
-        channel.send({"type": "noted"})
+    def _lose(self, request: _Request, error: ChannelError) -> None:
+        self._loop.forget(request.channel)
+        self._failure = self._failure or PeerLostError(f"rank {request.rank} ended during init: {error}")
 
 
 class _Again(Exception):  # noqa: N818  (internal: says why the call must be repeated)
@@ -301,7 +279,7 @@ class _Guest:
         try:
             connection = connect(self._desk.address, self._soon())
         except OSError as error:
-            if error.errno in _NO_DESCRIPTOR:
+            if error.errno in NO_DESCRIPTOR:
                 raise
             raise _Again(f"nobody listens there: {error}") from error
         channel = Channel(connection)

@@ -8,8 +8,8 @@ and which port is free there, only rank 0 knows. A job that initialises again ha
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
 from ringtune.system.event_loop import EventLoop
 
-from .acceptor import Acceptor, PendingConnection
 from .address import Address, bound_address, listen
+from .admission import Caller, acceptor_of_members
 from .channel import Channel, ChannelError, Deadline, Message
 from .connector import Destination, open_channel
 from .proof import NO_RANK, Membership
@@ -36,7 +36,8 @@ class AddressBook:
         self._loop = EventLoop()
         self._entries: dict[int, str] = {}
         self._readers: dict[int, list[Channel]] = {}  # who asked before the entry was there, by generation
-        self._acceptor = Acceptor(self._loop, listener, Membership(NO_RANK, None, job_key), (PURPOSE,), self._admit)
+        membership = Membership(NO_RANK, None, job_key)
+        self._acceptor = acceptor_of_members(self._loop, listener, membership, (PURPOSE,), self._admit)
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while there is something to serve."""
@@ -58,16 +59,16 @@ class AddressBook:
         self._readers.clear()
         self._loop.close()
 
-    def _admit(self, pending: PendingConnection, join: Message) -> None:
-        generation = pending.generation
+    def _admit(self, caller: Caller) -> None:
+        generation, join = caller.generation, caller.join
         if isinstance(join.get("post"), str):
             self._entries.setdefault(generation, join["post"])
-            for reader in (pending.channel, *self._readers.pop(generation, [])):
+            for reader in (caller.channel, *self._readers.pop(generation, [])):
                 self._answer(reader, generation)
         elif generation in self._entries:
-            self._answer(pending.channel, generation)
+            self._answer(caller.channel, generation)
         else:
-            self._readers.setdefault(generation, []).append(pending.channel)
+            self._readers.setdefault(generation, []).append(caller.channel)
 
     def _answer(self, channel: Channel, generation: int) -> None:
         try:

@@ -12,8 +12,8 @@ from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, Ringt
 from ringtune.system.counts import counted
 from ringtune.system.event_loop import EventLoop
 
-from .acceptor import Acceptor, PendingConnection
 from .address import LOOPBACK, Address, bound_address, listen
+from .admission import Caller, acceptor_of_members
 from .arrival import Arrival
 from .channel import Channel, ChannelError, Deadline, Message, could_tell
 from .conflicts import describe_failure, failure_of, find_conflict, join_message, missing_ranks
@@ -49,7 +49,7 @@ class Coordinator:
         listener = place.listener or listen(place.require_address(), Deadline.after(min(limit_s, NAMING_LIMIT_S)))
         address = bound_address(listener)
         self._interface = LOOPBACK if address.scheme == "unix" else address.host
-        self._acceptor = Acceptor(self._loop, listener, place.membership, ("meeting",), self._admit)
+        self._acceptor = acceptor_of_members(self._loop, listener, place.membership, ("meeting",), self._admit)
         if place.watch is not None:
             self._loop.on_readable(place.watch, self._look)
 
@@ -120,26 +120,26 @@ class Coordinator:
     def _is_complete(self) -> bool:
         return len(self._members) == self._place.world_size - 1
 
-    def _admit(self, pending: PendingConnection, join: Message) -> None:
+    def _admit(self, caller: Caller) -> None:
         """Take a proved rank in, or find why the meeting must end; tell it if that is known already."""
-        rank = pending.rank
+        rank = caller.rank
         if rank >= self._place.world_size:
-            self._rejected.append(pending.channel)
+            self._rejected.append(caller.channel)
             conflict: RingtuneError | None = ConfigError(
                 f"a process joined as rank {rank} but the world size is {self._place.world_size}"
             )
         elif rank in self._joins:
-            self._rejected.append(pending.channel)
-            pids = [self._joins[rank].get("pid"), join.get("pid")]
+            self._rejected.append(caller.channel)
+            pids = [self._joins[rank].get("pid"), caller.join.get("pid")]
             conflict = ConfigError(f"two processes joined as rank {rank} (pids {pids[0]} and {pids[1]})")
         else:
-            self._joins[rank] = join
-            self._members[rank] = pending.channel
-            self._loop.on_readable(pending.channel, lambda: self._hear(rank))
-            conflict = find_conflict(self._place, self._offer, rank, join)
+            self._joins[rank] = caller.join
+            self._members[rank] = caller.channel
+            self._loop.on_readable(caller.channel, lambda: self._hear(rank))
+            conflict = find_conflict(self._place, self._offer, rank, caller.join)
         self._verdict = self._verdict or conflict
         if self._verdict is not None:
-            could_tell(pending.channel, {"type": "abort", **describe_failure(self._verdict)})
+            could_tell(caller.channel, {"type": "abort", **describe_failure(self._verdict)})
 
     def _hear(self, rank: int) -> None:
         """Take in what a rank of the world says; its end, or its failure, ends the meeting."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 from ringtune.system.standard_streams import above_standard_streams
 
-from .acceptor import Acceptor, PendingConnection
+from .acceptor import Acceptor
 from .address import Address, listen
+from .admission import Caller, acceptor_of_members
 from .channel import Channel, ChannelError, Message
 from .connector import Destination, open_channel
 from .layout import Layout
@@ -103,9 +104,11 @@ class HostGroup:
         self._layout = layout
         self._waiting = waiting
         self._channels: dict[int, Channel] = {}
-        self._acceptor: Acceptor | None = None
+        self._acceptor: Acceptor[Caller] | None = None
         if layout.local_size > 1:
-            self._acceptor = Acceptor(waiting.loop, listen(address), membership, (PURPOSE,), self._admit)
+            self._acceptor = acceptor_of_members(
+                waiting.loop, listen(address), membership, (PURPOSE,), self._admit
+            )
 
     def hand_out(self, create_segment: Callable[[int], int]) -> Seat:
         """Make the segment, wait for the others, and give each its share.
@@ -135,14 +138,14 @@ class HostGroup:
             channel.close()
         self._channels.clear()
 
-    def _admit(self, pending: PendingConnection, _join: Message) -> None:
-        if pending.rank not in self._layout.local_ranks[1:]:
-            pending.channel.close()
+    def _admit(self, caller: Caller) -> None:
+        if caller.rank not in self._layout.local_ranks[1:]:
+            caller.channel.close()
             return
-        previous = self._channels.pop(pending.rank, None)  # a rank that lost its connection calls again
+        previous = self._channels.pop(caller.rank, None)  # a rank that lost its connection calls again
         if previous is not None:
             previous.close()
-        self._channels[pending.rank] = pending.channel
+        self._channels[caller.rank] = caller.channel
 
     def _is_complete(self) -> bool:
         return len(self._channels) == self._layout.local_size - 1

@@ -8,9 +8,8 @@ calls the lower. Each connection is proved by the job key on both sides. What th
 import os
 from collections.abc import Sequence
 
-from .acceptor import Acceptor, PendingConnection
 from .address import Address, bound_address, listen
-from .channel import Message
+from .admission import Caller, acceptor_of_members
 from .connector import Destination, open_channel
 from .layout import Layout
 from .place import close_descriptors
@@ -52,7 +51,7 @@ class Mesh:
         self._carries_data = carries_data
         listener = listen(Address("tcp", interface))
         self.address = bound_address(listener)
-        self._acceptor = Acceptor(waiting.loop, listener, membership, (CONTROL, DATA), self._admit)
+        self._acceptor = acceptor_of_members(waiting.loop, listener, membership, (CONTROL, DATA), self._admit)
 
     def connect(self, addresses: Sequence[Address]) -> None:
         """Make every connection.
@@ -87,15 +86,15 @@ class Mesh:
         close_descriptors(self._sockets.values())
         self._sockets.clear()
 
-    def _admit(self, pending: PendingConnection, _join: Message) -> None:
-        line = (pending.purpose, pending.rank)
+    def _admit(self, caller: Caller) -> None:
+        line = (caller.purpose, caller.rank)
         if line not in self._expects:
-            pending.channel.close()
+            caller.channel.close()
             return
         previous = self._sockets.pop(line, NO_SOCKET)
         if previous != NO_SOCKET:  # a rank that lost its connection calls again
             os.close(previous)
-        self._sockets[line] = pending.channel.detach()
+        self._sockets[line] = caller.channel.detach()
 
     def _describe_missing(self) -> str:
         missing = sorted({peer for _, peer in self._expects - self._sockets.keys()})

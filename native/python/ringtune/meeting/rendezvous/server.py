@@ -20,8 +20,8 @@ from ringtune.system.counts import counted
 from ringtune.system.event_loop import EventLoop
 from ringtune.system.printable import shown
 
-from .acceptor import EXPIRY_S, Acceptor, PendingConnection
 from .address import Address, bound_address, listen
+from .admission import Caller, acceptor_of_members
 from .attendance import Attendance, Attendant
 from .channel import ChannelError, Message
 from .progress import Progress
@@ -95,7 +95,7 @@ class RendezvousServer:
         self._finished = ""
         self.has_given_up = False
         membership = Membership(NO_RANK, None, job_key)
-        self._acceptor = Acceptor(self._loop, listener, membership, (JOIN_PURPOSE,), self._admit)
+        self._acceptor = acceptor_of_members(self._loop, listener, membership, (JOIN_PURPOSE,), self._admit)
 
     @property
     def workers(self) -> tuple[Worker, ...]:
@@ -134,7 +134,7 @@ class RendezvousServer:
 
     def next_look_s(self) -> float:
         """Return after how many seconds `serve_ready` is worth a call although nothing is ready; infinity: never."""
-        dues = [EXPIRY_S] if self._acceptor.has_unproved else []
+        dues = [self._acceptor.next_look_s()]
         if self._attendance.broken:
             return 0.0
         now_s = time.monotonic()
@@ -145,7 +145,7 @@ class RendezvousServer:
             dues.append(self._roster.next_look_s() if overdue_s is None else overdue_s - now_s)
             if self._short_since_s is not None:
                 dues.append(self._short_since_s + self._patience.meeting_s - now_s)
-        return max(0.0, min(dues, default=math.inf))
+        return max(0.0, min(dues))
 
     def announce(self, added: Sequence[str] = (), removed: Sequence[str] = ()) -> None:
         """Tell every worker of the running world that the job changes: `RendezvousClient.has_update` becomes true.
@@ -178,19 +178,19 @@ class RendezvousServer:
 
     # --- coming and going
 
-    def _admit(self, pending: PendingConnection, join: Message) -> None:
+    def _admit(self, caller: Caller) -> None:
         try:
-            attendant = self._attendance.read(pending.channel, join)
+            attendant = self._attendance.read(caller.channel, caller.join)
             refusal = self._roster.refusal(attendant.worker, self._attendance.workers())
         except Exception:  # noqa: BLE001  (one worker's message, whatever it raises, is no reason to leave the others)
-            pending.channel.close()
+            caller.channel.close()
             return
         self._next_number = max(self._next_number, (attendant.worker.meeting or -1) + 1)  # of a server before this one
         if refusal is not None:
             attendant.condemn(RendezvousError(refusal))
-        pending.channel.notice_silence()
+        caller.channel.notice_silence()
         self._attendance.add(attendant)
-        self._loop.on_readable(pending.channel, lambda: self._hear(attendant))
+        self._loop.on_readable(caller.channel, lambda: self._hear(attendant))
 
     def _hear(self, attendant: Attendant) -> None:
         """Do what a worker's message says; one that raises an error ends that worker alone."""

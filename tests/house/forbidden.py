@@ -17,6 +17,8 @@ MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "d
 # Split so that this file does not name what it looks for.
 REGISTRY_HOST = re.compile("|".join(("py" + r"pi\.org", "pythonhosted" + r"\.org", "download" + r"\.pytorch\.org")))
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:home|root|work|opt|Users)/[\w.-]+")
+SECOND_PEER_RULE = re.compile("|".join((r"\bget" + r"uid\b", "SO_PEER" + "CRED")))
+PEER_RULE = Path("native/python/ringtune/meeting/rendezvous/peer_process.py")
 CXX_GLOBAL = re.compile(
     r"^\s*(?:static|thread_local|extern)\s+(?!.*\b(?:const|constexpr|constinit)\b)[\w:<>,\s*&]+?\s\w+\s*(?:=|\{|;)"
 )
@@ -78,6 +80,17 @@ def mutable_globals(tree: SourceTree) -> list[Violation]:
             if CXX_GLOBAL.match(line):
                 found.append(Violation(path, number, "is mutable state with static storage"))
     return found
+
+
+def second_peer_rules(tree: SourceTree) -> list[Violation]:
+    """Return the places that ask for a peer's user, or for this process's real user, beside the one rule."""
+    return [
+        Violation(path, number, f"decides by itself who is the same user; {PEER_RULE} does, on effective ids")
+        for path in tree.files((*PYTHON, *CXX))
+        if path != PEER_RULE
+        for number, line in enumerate(tree.text(path).splitlines(), start=1)
+        if SECOND_PEER_RULE.search(line)
+    ]
 
 
 def _named(node: ast.AST) -> list[str]:

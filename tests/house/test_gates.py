@@ -98,6 +98,8 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (forbidden.mutable_globals, "a.py", "T = []\ndef f():\n    T.append(1)\n", "def f(t):\n    t.append(1)\n"),
     (forbidden.mutable_globals, "a.cpp", "static int count = 0;\n", "static const int kCount = 0;\n"),
     (forbidden.mutable_globals, "a.cpp", "thread_local std::string name;\n", "static int count(int x);\n"),
+    (forbidden.second_peer_rules, "a.py", "owner == os.get" + "uid()\n", "owner == os.geteuid()\n"),
+    (forbidden.second_peer_rules, "a.cpp", "f(SO_PEER" + "CRED);\n", "f(SO_PASSCRED);\n"),
     (documentation.variable_violations, PAGE, "| `AUTOTUNE_LOG` | |\n", VARIABLE_ROWS),
     (documentation.variable_violations, PAGE, VARIABLE_ROWS + "| `AUTOTUNE_ODD` | |\n", VARIABLE_ROWS),
     (documentation.knob_violations, PAGE, "| `other` | |\n", "| `cycle_ms` | |\n"),

@@ -27,6 +27,7 @@ GATES = (
     forbidden.code_from_data,
     forbidden.facts_of_a_machine,
     forbidden.mutable_globals,
+    forbidden.second_peer_rules,
     documentation.variable_violations,
     documentation.knob_violations,
     documentation.twin_pages,

@@ -11,6 +11,8 @@ import os
 from ctypes import CDLL, POINTER, byref, c_char_p, c_int, c_uint, c_void_p
 from functools import cache
 
+from ringtune.meeting.rendezvous.peer_process import is_same_user
+
 LIBRARY = "libmunge.so.2"
 _CIPHER_TYPE, _MAC_TYPE, _SOCKET, _UID_RESTRICTION = 0, 1, 8, 9  # options of <munge.h>
 _AES_128, _SHA_256 = 4, 5  # stated, so that no default of the daemon's leaves a credential unencrypted
@@ -68,7 +70,7 @@ class Munge:
                 sealed.encode("ascii", "replace"), context, byref(content), byref(size), byref(uid), byref(gid)
             )
             self._check(code, context)
-            if uid.value != os.geteuid():
+            if not is_same_user(uid.value):
                 raise SealError(f"it was made by user {uid.value}, and this process runs as user {os.geteuid()}")
             return ctypes.string_at(content, size.value).decode("utf-8", "replace")
         finally:

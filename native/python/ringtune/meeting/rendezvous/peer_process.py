@@ -26,8 +26,13 @@ class PeerProcess(NamedTuple):
 
     @property
     def is_own_users(self) -> bool:
-        """True if it is a process of this process's effective user."""
-        return self.uid == os.geteuid()
+        """True if it is a process of this process's user."""
+        return is_same_user(self.uid)
+
+
+def is_same_user(uid: int) -> bool:
+    """Return whether a user is this process's effective one."""
+    return uid == os.geteuid()
 
 
 def peer_process(connection: socket.socket) -> PeerProcess:

@@ -24,7 +24,7 @@ MAX_HOLDER_BYTES = 128
 
 def default_lock() -> Path:
     """Return the lock file of this user on this host."""
-    return SHARED_FOLDER / f"ringtune-{os.getuid()}" / FILE_NAME
+    return SHARED_FOLDER / f"ringtune-{os.geteuid()}" / FILE_NAME
 
 
 class HostLock:
@@ -170,7 +170,7 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder == default_lock().parent:
         status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise OSError(errno.EPERM, f"{folder} belongs to another user")
 
 

@@ -3,13 +3,14 @@
 
 import errno
 import os
-import select
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+from ringtune.system.event_loop import is_readable
 
 MAX_BYTES = 4 << 30
 """Maximum size of a tuning log; a run writes a few hundred kilobytes."""
@@ -39,7 +40,7 @@ class _Bounded(RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read the available bytes; raises OSError if none come in time, or too many."""
         view = memoryview(buffer).cast("B")
-        if not select.select([self._descriptor], [], [], self._idle_s)[0]:
+        if not is_readable(self._descriptor, self._idle_s):
             raise OSError(errno.ETIMEDOUT, f"nothing came for {self._idle_s:g} s")
         data = os.read(self._descriptor, len(view))
         self._left -= len(data)

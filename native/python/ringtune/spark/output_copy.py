@@ -7,7 +7,6 @@ function starts go along. A driver that cannot be reached, or has gone, disturbs
 
 import codecs
 import os
-import select
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from ringtune.meeting.rendezvous.channel import Channel, ChannelError, Deadline
 from ringtune.meeting.rendezvous.connector import Destination, open_channel
 from ringtune.meeting.rendezvous.proof import NO_RANK, Membership
 from ringtune.system.console import write_line
+from ringtune.system.event_loop import first_readable
 from ringtune.system.standard_streams import above_standard_streams
 
 from .output_collector import PURPOSE, OutputTarget
@@ -28,7 +28,7 @@ _DESCRIPTORS = {"stdout": 1, "stderr": 2}
 _CONNECT_LIMIT_S = 10.0
 _END_LIMIT_S = 10.0  # for the last lines, at the end of the function
 _PIECE_BYTES = 1 << 16
-_POLL_MS = 200
+_POLL_S = 0.2
 
 
 @contextmanager
@@ -114,20 +114,16 @@ class _CopiedStream:
 
 def _copy(streams: list[_CopiedStream], channel: Channel, ended: threading.Event) -> None:
     """Copy until the streams have ended, or are restored and read up to here; a child may hold a pipe for ever."""
-    poll = select.poll()
-    for stream in streams:
-        poll.register(stream.source, select.POLLIN)
     is_open = set(streams)
     is_connected = True
     while is_open:
         is_last = ended.is_set()
-        poll.poll(0 if is_last else _POLL_MS)
+        first_readable([stream.source for stream in is_open], 0.0 if is_last else _POLL_S)
         for stream in list(is_open):
             text = stream.read()
             if text:
                 is_connected = is_connected and _is_sent(channel, stream.name, text)
             elif text is None or is_last:
-                poll.unregister(stream.source)
                 is_open.remove(stream)
     for stream in streams:
         stream.close()

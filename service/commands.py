@@ -14,8 +14,7 @@ import typer
 
 from ringtune.errors import ConfigError
 from ringtune.system.counts import age_in_days, counted
-
-from .whole_file import write_whole
+from ringtune.system.whole_file import PRIVATE_MODE, whole_file
 
 DatabaseUrl = Annotated[
     str | None,
@@ -164,7 +163,8 @@ def export_archive(
                 sys.stdout.write(_line(line))
             return 0
         try:
-            write_whole(file, (_line(line) for line in service.archive.export()))
+            with whole_file(file, PRIVATE_MODE, is_new=True, is_synced=True) as out:  # it names jobs, models, machines
+                out.writelines(_line(line).encode() for line in service.archive.export())
         except OSError as error:
             raise ConfigError(f"{file} cannot be written ({error.strerror}); name a file that is not there") from error
     return 0

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ringtune.system.output_files import PRIVATE_MODE, replace_whole
+from ringtune.system.whole_file import PRIVATE_MODE, replace_whole
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.parameters import FIRST_KNOBS, with_later_knobs
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from ringtune.system.whole_file import replace_whole
 from ringtune.tuner import Config
 
 DIGITS = 5
@@ -75,9 +76,7 @@ def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
         for outcome in ordered
     )
     data = text.getvalue().encode()
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(lzma.compress(data, preset=9) if path.suffix == ".xz" else data)
-    part.replace(path)
+    replace_whole(path, lzma.compress(data, preset=9) if path.suffix == ".xz" else data)
 
 
 def read_outcomes(path: Path) -> list[Outcome]:

@@ -7,13 +7,13 @@ A digest of the scenario and of the simulator's sources names the file: a change
 import hashlib
 import json
 import os
-import tempfile
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from ringtune.system.cache_files import user_cache_folder
+from ringtune.system.whole_file import replace_whole
 from ringtune.tuner import Config, simulator
 from ringtune.tuner.designers.candidates import neighbour
 from ringtune.tuner.simulator import Scenario, SimulatedTarget
@@ -39,7 +39,8 @@ def optimum_ms(scenario: Scenario, folder: Path | None = None) -> float:
     except (OSError, ValueError, KeyError, TypeError):
         target = scenario.target(0)
         found = target.step_ms(search_optimum(target))
-    _keep(place, {"scenario": scenario.name, "optimum_ms": found})
+    place.parent.mkdir(parents=True, exist_ok=True)
+    replace_whole(place, json.dumps({"scenario": scenario.name, "optimum_ms": found}).encode())
     return found
 
 
@@ -53,14 +54,6 @@ def search_optimum(target: SimulatedTarget) -> Config:
             near = [neighbour(space, config, rng, step) for _ in range(TRIES)]
             best[index] = min([config, *near], key=step_ms)
     return min([target.baseline(), *best], key=step_ms)
-
-
-def _keep(place: Path, contents: dict[str, object]) -> None:
-    """Write atomically: several processes may have found the same."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False, encoding="utf-8") as file:
-        json.dump(contents, file)
-    Path(file.name).replace(place)
 
 
 def _digest(scenario: Scenario) -> str:

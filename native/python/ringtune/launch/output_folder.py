@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ringtune.errors import ConfigError
 from ringtune.system.console import write_line
-from ringtune.system.output_files import NEW_FILE_MODE
+from ringtune.system.whole_file import NEW_FILE_MODE
 
 from .rank_streams import STDERR, STDOUT
 

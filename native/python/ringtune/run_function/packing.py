@@ -14,6 +14,7 @@ from ringtune.errors import ConfigError
 from ringtune.system import plain_data
 from ringtune.system.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
 from ringtune.system.plain_data import Leaf
+from ringtune.system.whole_file import whole_file
 
 from .call_folder import MODULE_NAME
 
@@ -30,12 +31,10 @@ def write_data(path: Path, value: Any) -> None:
         OSError: If it cannot be written.
     """
     text, leaves = plain_data.encode(value, _describe, PRIVATE_MODULES)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    with unfinished.open("wb") as file:
+    with whole_file(path) as file:
         file.write(_LENGTH.pack(len(text)) + text)
         for leaf in leaves:
             file.write(_bytes_of(leaf))
-    unfinished.replace(path)
 
 
 def read_data(path: Path) -> Any:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.system.output_files import NEW_FILE_MODE, write_output_file
+from ringtune.system.output_files import write_output_file
+from ringtune.system.whole_file import NEW_FILE_MODE
 from ringtune.tuner.logs.file import open_for_appending
 
 SCHEMA = 1

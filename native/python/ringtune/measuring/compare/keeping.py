@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ringtune.system.cache_files import user_cache_folder
-from ringtune.system.output_files import PRIVATE_MODE, replace_whole
+from ringtune.system.whole_file import PRIVATE_MODE, replace_whole
 
 FILE_NAME = "comparisons.json"
 MAX_ENTRIES = 20

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from ringtune.errors import ConfigError
-from ringtune.system.output_files import replace_whole
+from ringtune.system.whole_file import replace_whole
 
 MODE = 0o644
 EXECUTABLE_MODE = 0o755

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ringtune.system.cache_files import START_LIMIT_S, read_regular_file, user_cache_folder, within
-from ringtune.system.output_files import PRIVATE_MODE, replace_whole
+from ringtune.system.whole_file import PRIVATE_MODE, replace_whole
 
 from .table import AlgorithmTable, TableKey
 

@@ -5,14 +5,16 @@ The caller holds a lock in it as long as it lives, in whatever container it is: 
 free, and the next call removes the folder.
 """
 
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from ringtune.system.file_lock import lock_file, replace_locked, unlock_file
 
 MODULE_NAME = "ringtune_function"
 """Name of the module that is made from a function's source."""
@@ -75,18 +77,23 @@ def new_call_folder(parent: Path | None = None) -> Iterator[CallFolder]:
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
     """Hold a folder's lock; a file system without locks has none, and so nobody takes the folder for abandoned."""
-    locked = folder / f"{HELD}.unfinished"
-    with locked.open("wb") as file:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked.rename(folder / HELD)
+    descriptor = None
+    with suppress(OSError):
+        descriptor = replace_locked(folder / HELD, b"")
+    try:
         yield
+    finally:
+        if descriptor is not None:
+            unlock_file(descriptor)
 
 
 def _remove_if_abandoned(folder: Path) -> None:
     """Remove a folder of this user's whose lock can be had."""
     with suppress(OSError):
         if folder.lstat().st_uid == os.geteuid():
-            with (folder / HELD).open("r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder)
+            descriptor = lock_file(folder / HELD, partial(os.open, flags=os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+            if descriptor is not None:
+                try:
+                    shutil.rmtree(folder)
+                finally:
+                    unlock_file(descriptor)

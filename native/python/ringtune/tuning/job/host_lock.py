@@ -6,7 +6,6 @@ see the same file, such as those in containers of their own, do not see each oth
 """
 
 import errno
-import fcntl
 import os
 import stat
 import threading
@@ -14,6 +13,8 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from ringtune.system.file_lock import lock_file, unlock_file
 
 OFF = "0"
 FILE_NAME = "tuning.lock"
@@ -67,8 +68,7 @@ class HostLock:
             if self._descriptor is not None:
                 with suppress(OSError):
                     os.ftruncate(self._descriptor, 0)  # the next holder is not taken for this one before it has signed
-                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child that is being forked shares the lock
-                os.close(self._descriptor)
+                unlock_file(self._descriptor)
                 self._descriptor = None
 
     def holder(self) -> str:
@@ -147,22 +147,15 @@ def _locked(path: Path, holder: str) -> int | None:
         OSError: If the file cannot be used: another user's, a link, a device.
     """
     _make_folder(path.parent)
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    descriptor = lock_file(path)
+    if descriptor is not None:
         try:
-            _check_regular(os.fstat(descriptor))
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_same_file(descriptor, path):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{holder}\n".encode(), 0)
-                return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{holder}\n".encode())
         except OSError:
-            os.close(descriptor)
+            unlock_file(descriptor)
             raise
-        os.close(descriptor)  # it was removed meanwhile, and somebody may hold its successor
+    return descriptor
 
 
 def _make_folder(folder: Path) -> None:
@@ -172,15 +165,3 @@ def _make_folder(folder: Path) -> None:
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise OSError(errno.EPERM, f"{folder} belongs to another user")
-
-
-def _check_regular(status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "no regular file")
-
-
-def _is_same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116  (beside fstat)
-    except FileNotFoundError:
-        return False

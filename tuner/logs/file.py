@@ -7,7 +7,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, RawIOBase
-from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ringtune.system.event_loop import is_readable
@@ -85,30 +84,6 @@ def _check_kind(status: os.stat_result, *, takes_pipes: bool) -> None:
         raise OSError(errno.EFBIG, f"more than {MAX_BYTES >> 30} GiB, which no tuning log has")
 
 
-def open_for_appending(path: Path, mode: int) -> int:
-    """Open a file for appending, create it if it is missing, and return its descriptor.
-
-    In a folder where everybody may create files, such as `/tmp`, no symbolic link is followed: another user may have
-    linked to a file of this user.
-
-    Args:
-        path: The file.
-        mode: Permissions of a new file, less the umask.
-
-    Raises:
-        OSError: If the file cannot be opened.
-    """
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    is_shared = _is_shared(path.parent)
-    try:
-        return os.open(path, flags | (os.O_NOFOLLOW if is_shared else 0), mode)
-    except OSError as error:
-        if error.errno != errno.ELOOP or not is_shared:
-            raise
-        words = "it is a link in a folder that everybody may write to, and these are not followed"
-        raise OSError(errno.ELOOP, words, os.fspath(path)) from error
-
-
 def refuse_other_content(descriptor: int, *, is_csv: bool = False) -> None:
     """Refuse to append to a file that has content but no line of a tuning log.
 
@@ -138,10 +113,3 @@ def advice_on(error: OSError) -> str:
     if error.errno == errno.ELOOP:
         return "choose a file in a folder of your own"
     return "choose a file in a folder that exists and is yours"
-
-
-def _is_shared(folder: Path) -> bool:
-    try:
-        return bool(folder.stat().st_mode & stat.S_ISVTX)
-    except OSError:
-        return False  # opening the file reports the fault

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from ringtune.system.durable_lines import append_lines, open_for_appending
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.config import Value
 from ringtune.tuner.space.parameters import MIB
 
-from .file import open_for_appending, refuse_other_content
+from .file import refuse_other_content
 from .records import Record, ResultRecord, SampleRecord, record_to_json
 
 MODE = 0o644
@@ -62,13 +63,10 @@ class AppendFile:
             refuse_other_content(self._descriptor, is_csv=is_csv)
             status = os.fstat(self._descriptor)
             self.is_empty = not stat.S_ISREG(status.st_mode) or status.st_size == 0
-            self._is_torn = not self.is_empty and os.pread(self._descriptor, 1, status.st_size - 1) != b"\n"
-            if self._is_torn:
-                self._write(b"\n")
+            append_lines(self._descriptor, b"")
         except BaseException:
             os.close(self._descriptor)
             raise
-        self._is_torn = False
 
     def append(self, line: str) -> None:
         """Write a line with a single system call.
@@ -76,10 +74,7 @@ class AppendFile:
         Raises:
             OSError: If the line was not written, or only a part; the next call starts a new line.
         """
-        prefix = "\n" if self._is_torn else ""
-        self._is_torn = True
-        self._write(f"{prefix}{line}\n".encode())
-        self._is_torn = False
+        append_lines(self._descriptor, f"{line}\n".encode())
         self.is_empty = False
 
     def close(self) -> None:
@@ -87,11 +82,6 @@ class AppendFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def _write(self, data: bytes) -> None:
-        written = os.write(self._descriptor, data)
-        if written != len(data):
-            raise OSError(f"only {written} of {len(data)} bytes could be written")
 
 
 class JsonLinesLog:

@@ -7,22 +7,22 @@ lock. The job that would make the file too large replaces it with the newest run
 Runs of an earlier version of the engine lack the knobs that came later: they are read with these at their defaults.
 """
 
-import errno
-import fcntl
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ringtune.system.durable_lines import append_lines, open_for_appending
+from ringtune.system.file_lock import lock_file, unlock_file
 from ringtune.system.whole_file import PRIVATE_MODE, replace_whole
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.parameters import FIRST_KNOBS, with_later_knobs
 
-from .file import open_for_appending, refuse_other_content
+from .file import refuse_other_content
 from .reader import LogContents, RunLog, read_log
 from .records import AdoptionRecord, Record, ResultRecord, RunRecord, SampleRecord, record_to_json
 
@@ -123,31 +123,22 @@ class StudyStore:
             file, size = (status.st_dev, status.st_ino), status.st_size
             first = written.records if written is not None and written.file == file else 0
             data = _lines(records[first:])
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                data = b"\n" + data  # an earlier writer was killed within a line
             if size + len(data) > MAX_FILE_BYTES:
                 file = self._replace(self._newest_half(records[0].run_id) + _lines(records))
-            elif os.write(descriptor, data) != len(data):
-                os.ftruncate(descriptor, size)
-                raise OSError(f"the disk has no room for {len(data)} bytes")
+            else:
+                append_lines(descriptor, data, is_alone=True)
             return WrittenPart(len(records), file)
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """Open the file for appending under an exclusive lock; open it again if another job replaced it meanwhile."""
-        while True:
-            descriptor = open_for_appending(self.path, 0o600)
-            try:
-                _check_regular(os.fstat(descriptor))
-                refuse_other_content(descriptor)
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if _is_same_file(descriptor, self.path):
-                    yield descriptor
-                    return
-            finally:
-                with suppress(OSError):
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # children forked meanwhile share the lock
-                os.close(descriptor)
+        descriptor = lock_file(self.path, partial(open_for_appending, mode=PRIVATE_MODE), is_waiting=True)
+        assert descriptor is not None
+        try:
+            refuse_other_content(descriptor)
+            yield descriptor
+        finally:
+            unlock_file(descriptor)
 
     def _newest_half(self, but: str) -> bytes:
         """Return the newest runs but one, up to half of the maximum size; unfinished ones have a part of it."""
@@ -201,16 +192,3 @@ def _is_worth_keeping(record: Record) -> bool:
 def _lines(records: Sequence[Record]) -> bytes:
     texts = (json.dumps(record_to_json(record), allow_nan=False, separators=(",", ":")) for record in records)
     return "".join(f"{text}\n" for text in texts).encode()
-
-
-def _check_regular(status: os.stat_result) -> None:
-    """Refuse a named pipe or a device: reading it may never end."""
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "no regular file")
-
-
-def _is_same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116  (beside fstat)
-    except FileNotFoundError:
-        return False

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.tuner.regret.source_digest import sources_digest
 from ringtune import ddp, tuner
+from ringtune.system.durable_lines import append_to
 
 RIVALS = Path(__file__).parents[1] / "regret" / "rivals"
 """Folder of the restated schemes, Horovod's among them."""
@@ -29,7 +30,6 @@ class RunFile:
         folders = (*map(_folder, (tuner, ddp)), RIVALS, Path(__file__).parent)
         self._sources = sources_digest(folders, NOT_RUN)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        self._is_torn = text != "" and not text.endswith("\n")
         known = [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
         self.rows: list[dict[str, Any]] = [row for row in known if row.get("sources") == self._sources]
         self.outdated = len(known) - len(self.rows)
@@ -38,9 +38,7 @@ class RunFile:
         """Keep a run, on a line of its own even behind a torn one."""
         of_these_sources = {**row, "sources": self._sources}
         self.rows.append(of_these_sources)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write("\n" * self._is_torn + json.dumps(of_these_sources) + "\n")
-        self._is_torn = False
+        append_to(self._path, json.dumps(of_these_sources))
 
 
 def _folder(package: Any) -> Path:

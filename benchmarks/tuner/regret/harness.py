@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.tuner.measured import bare
 from ringtune import tuner
 from ringtune.errors import ConfigError
+from ringtune.system.durable_lines import append_to, whole_lines
 
 from .contestants import RIVALS
 from .problems import Sources, all_problems
@@ -160,18 +161,17 @@ class KeptOutcomes:
         self._problems = all_problems(sources)
         self._by_run: dict[tuple[Run, str], dict[int, Outcome]] = {}
         version = {"sources": _sources_digest()}
-        lines = path.read_bytes().split(b"\n") if path.exists() else []
-        if len(lines) < 2:  # not even the first line is whole
+        lines = whole_lines(path.read_bytes()) if path.exists() else b""
+        if not lines:
             path.write_text(json.dumps(version) + "\n", encoding="utf-8")
             return
-        if json.loads(lines[0]) != version:
+        first, *others = map(json.loads, lines.splitlines())
+        if first != version:
             raise ConfigError(
                 f"{path} holds outcomes of another version of the tuner; remove it, or give another --keep"
             )
-        if lines[-1]:
-            path.write_bytes(b"\n".join(lines[:-1]) + b"\n")  # the last line is torn
-        for line in lines[1:-1]:
-            record = json.loads(line)
+        os.truncate(path, len(lines))
+        for record in others:
             self._note([Outcome(**outcome) for outcome in record["outcomes"]], record["data"])
 
     def of(self, wanted: Run) -> list[Outcome]:
@@ -183,8 +183,7 @@ class KeptOutcomes:
         data = self._problems[outcomes[0].problem].data_digest
         self._note(outcomes, data)
         record = {"data": data, "outcomes": [asdict(outcome) for outcome in outcomes]}
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        append_to(self._path, json.dumps(record))
 
     def _note(self, outcomes: Sequence[Outcome], data: str) -> None:
         for outcome in outcomes:

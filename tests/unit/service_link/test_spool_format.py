@@ -54,6 +54,17 @@ def check_flips(count: int) -> None:
         assert NEXT == found[-1]
 
 
+def test_a_torn_frame_costs_no_other() -> None:
+    """The frames before the torn one are read, and one that was appended on the next line."""
+    whole = [frame(payload) for payload in RECORDS[:3]]
+    for cut in range(1, len(whole[-1]) - 1):
+        torn = b"".join(whole)[:-cut]
+
+        kept = RECORDS[: 3 if cut == 1 else 2]  # without its newline alone a frame is whole
+        assert kept == payloads(torn), cut
+        assert [*kept, NEXT] == payloads(torn + b"\n" + frame(NEXT)), cut
+
+
 def test_a_flipped_bit_costs_at_most_the_record_that_it_hit() -> None:
     """A flipped bit in a checksum, a length, a payload or a newline costs one record at most."""
     check_flips(SHORT_FLIPS)

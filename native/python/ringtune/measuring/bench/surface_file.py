@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.system.durable_lines import append_to, whole_lines
 from ringtune.system.output_files import write_output_file
-from ringtune.system.whole_file import NEW_FILE_MODE
-from ringtune.tuner.logs.file import open_for_appending
 
 SCHEMA = 1
 JOURNAL_SUFFIX = ".part"
@@ -112,8 +111,7 @@ class SurfaceJournal:
 
     def _append(self, record: Mapping[str, Any]) -> None:
         try:
-            with os.fdopen(open_for_appending(self._path, NEW_FILE_MODE), "a", encoding="utf-8") as file:
-                file.write(json.dumps(record, separators=(",", ":")) + "\n")
+            append_to(self._path, json.dumps(record, separators=(",", ":")))
         except OSError as error:
             raise RingtuneError(
                 f"{self._path} takes no more windows ({error.strerror}); what it has is kept: make room, and give the "
@@ -124,7 +122,7 @@ class SurfaceJournal:
         if not self._path.exists():
             return
         text = self._path.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
+        whole = whole_lines(text)
         if not _BEGINNING.startswith(text[: len(_BEGINNING)]):
             raise self._refusal()
         if not whole:

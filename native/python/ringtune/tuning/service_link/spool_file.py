@@ -7,13 +7,13 @@ file is emptied once all of it is delivered, but for payloads that are held back
 """
 
 import contextlib
-import errno
-import fcntl
 import os
-import stat
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+
+from ringtune.system.durable_lines import append_lines
+from ringtune.system.file_lock import lock_file, replace_locked, unlock_file
 
 from .spool_format import frame, payloads
 
@@ -39,18 +39,8 @@ class SpoolFile:
         Raises:
             OSError: If it can be neither opened nor made.
         """
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _regular_status(descriptor).st_nlink:  # else its last owner removed it meanwhile
-                return cls(path, descriptor)
-        except BlockingIOError:
-            pass
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-        return None
+        descriptor = lock_file(path)
+        return None if descriptor is None else cls(path, descriptor)
 
     def append(self, payload: bytes) -> None:
         """Add a payload with one write; what a writer tore before does not reach it.
@@ -61,15 +51,9 @@ class SpoolFile:
         data = frame(payload)
         with self._lock:
             size = os.fstat(self._descriptor).st_size
-            if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
-                data = b"\n" + data
             if size + len(data) > MAX_FILE_BYTES:
                 raise OSError(f"{self.path} holds {size} bytes that were not delivered; it takes no more")
-            try:
-                _write(self._descriptor, data)
-            except OSError:
-                os.ftruncate(self._descriptor, size)
-                raise
+            append_lines(self._descriptor, data, is_alone=True)
 
     def pending(self) -> list[bytes]:
         """Return the payloads that this job has to deliver, the oldest first; damaged frames are left out.
@@ -107,9 +91,7 @@ class SpoolFile:
                 return
             with contextlib.suppress(OSError):  # an empty file does no harm, nor do payloads that were delivered
                 self._leave()
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # children that were forked share the lock
-            os.close(self._descriptor)
+            unlock_file(self._descriptor)
             self._descriptor = -1
 
     def _leave(self) -> None:
@@ -132,34 +114,10 @@ class SpoolFile:
 
     def _rewrite(self) -> None:
         """Replace the file by one with what is held back alone, which has the lock before it has the name."""
-        beside = self.path.with_name(f".{self.path.name}.new")
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(beside, flags, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _write(descriptor, b"".join(map(frame, self._held_back)))
-            beside.replace(self.path)
-        except BaseException:
-            os.close(descriptor)
-            beside.unlink(missing_ok=True)
-            raise
+        descriptor = replace_locked(self.path, b"".join(map(frame, self._held_back)))
         os.close(self._descriptor)
         self._descriptor = descriptor
         self._settled = len(self._held_back)
 
     def _payloads(self) -> list[bytes]:
         return payloads(os.pread(self._descriptor, MAX_FILE_BYTES, 0))
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    """Write all bytes at once; raises OSError if there is no room for them."""
-    if os.write(descriptor, data) != len(data):
-        raise OSError(f"the disk has no room for {len(data)} bytes")
-
-
-def _regular_status(descriptor: int) -> os.stat_result:
-    """Return the status of a file; raises OSError for a named pipe or a device, which may never end."""
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "no regular file")
-    return status

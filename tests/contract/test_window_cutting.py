@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rule cuts windows of bad configs: in the engine, under DDP, in the simulator, in tests and in replayed tables."""
+"""One rule cuts windows of bad configs, and one voids those with a pause: in the engine, under DDP, in the simulator.
 
+The rule that cuts also holds in tests and in replayed tables.
+"""
+
+import math
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 import pytest
 from hypothesis import given
@@ -11,7 +15,17 @@ from hypothesis import strategies as st
 from benchmarks.tuner.regret.problem import Problem
 from benchmarks.tuner.regret.table import Table, TableProblem
 from ringtune import _engine
-from ringtune.tuner import BooleanParameter, Config, SearchSpace, Target, Window, WindowSpec, is_over_limit
+from ringtune.tuner import (
+    BooleanParameter,
+    Config,
+    SearchSpace,
+    Target,
+    VoidReason,
+    Window,
+    WindowSpec,
+    is_over_limit,
+    pauses,
+)
 from ringtune.tuner.cutting import LEAST_STEPS, steps_until_cut
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.simulator import Cluster, Noise, SimulatedTarget, model_job
@@ -66,6 +80,54 @@ def test_ddp_cuts_by_the_rule(step_ms: list[float], limit_ms: float) -> None:
 
     assert steps_until_cut(step_ms, limit_ms) == len(window.step_ms)
     assert window.was_cut == (len(window.step_ms) < len(step_ms))
+
+
+def test_the_engine_has_the_same_numbers_for_pauses() -> None:
+    """A number that changes in C++ alone would void other windows under DDP than under the engine."""
+    for name in ("PAUSE_MEDIANS", "PAUSE_MIN_MS", "RECENT_STEPS", "MIN_RECENT_STEPS"):
+        assert getattr(_engine, name) == getattr(pauses, name), name
+
+
+def test_the_engine_has_the_same_rule_for_pauses() -> None:
+    """C++ and Python agree for gaps at and beside both bounds, after too few steps, and after even numbers of them."""
+    differing = [
+        (gap_ms, recent_ms)
+        for count in (0, pauses.MIN_RECENT_STEPS - 1, pauses.MIN_RECENT_STEPS, pauses.MIN_RECENT_STEPS + 1)
+        for recent_ms in combinations_with_replacement([1.0, 100.0, 200.0, 400.0, 1000.0], count)
+        for bound_ms in (1.0, pauses.PAUSE_MIN_MS, *(pauses.PAUSE_MEDIANS * ms for ms in (*recent_ms, 150.0, 300.0)))
+        for gap_ms in (math.nextafter(bound_ms, 0.0), bound_ms, math.nextafter(bound_ms, math.inf))
+        if _engine.is_pause(gap_ms, recent_ms) != pauses.is_pause(gap_ms, recent_ms)
+    ]
+
+    assert [] == differing
+
+
+@given(st.lists(st.sampled_from([100.0, 300.0, 900.0, 1200.0, 2000.0, 7000.0]), min_size=1, max_size=100))
+def test_ddp_voids_by_the_rule_for_pauses(gap_ms: list[float]) -> None:
+    """A window ends at the first pause, before which the newest steps that were none are the usual ones."""
+    kept: list[float] = []
+    for gap in gap_ms:
+        if _engine.is_pause(gap, kept[-_engine.RECENT_STEPS :]):
+            break
+        kept.append(gap)
+
+    window = ddp_window(gap_ms, 0.0)
+
+    assert kept == pytest.approx(window.step_ms)
+    assert (None if kept == gap_ms else VoidReason.PAUSE) == window.void_reason
+
+
+@pytest.mark.parametrize("median_ms", [10.0, 150.0, 199.0, 201.0, 400.0])
+@pytest.mark.parametrize("pause_s", [0.9, 1.1, 2.1])
+def test_the_simulator_voids_by_the_rule_for_pauses(median_ms: float, pause_s: float) -> None:
+    """A simulated gap is a pause where the engine would take it for one."""
+    job = model_job("mobilenet_v2", median_ms, home_bytes=None)
+    target = SimulatedTarget(job, Cluster(), noise=Noise(pause_chance=1.0, pause_s=pause_s), seed=3)
+
+    window = next(target.windows(WindowSpec(target.apply(target.baseline()), 0, 9, 0.0)))
+
+    is_pause = _engine.is_pause(pause_s * 1e3, window.step_ms)
+    assert (VoidReason.PAUSE if is_pause else None) == window.void_reason
 
 
 def simulated() -> Target:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ringtune.errors import ConfigError
 from ringtune.tuner.cutting import steps_until_cut
+from ringtune.tuner.pauses import longest_step_ms
 from ringtune.tuner.sample import VoidReason, Window
 from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout, search_space, tunable_names
@@ -25,9 +26,6 @@ from .step import predicted_step_ms
 
 LATE_FACTORS = (1.0, 1.25, 2.0, 4.0)
 """Slowdowns of the slowest rank for which steps are simulated; in between, the step time is interpolated."""
-PAUSE_MEDIANS = 5.0
-MIN_PAUSE_MS = 1000.0
-"""Lower bounds of a pause: PAUSE_MEDIANS median step times and MIN_PAUSE_MS, both of which a gap must exceed."""
 
 
 class SimulatedTarget:
@@ -139,7 +137,9 @@ class SimulatedTarget:
         step_ms, draws = self._draw(spec.steps)
         measured = step_ms[: steps_until_cut(step_ms.tolist(), spec.limit_ms)]
         was_cut = len(measured) < len(step_ms)
-        has_pause = bool(np.any(draws.has_pause[: len(measured)])) and self._is_pause(float(np.median(measured)))
+        has_pause = bool(np.any(draws.has_pause[: len(measured)])) and (
+            1e3 * self._noise.pause_s > longest_step_ms(float(np.median(measured)))
+        )
         pauses_s = np.where(draws.has_pause[: len(measured)], self._noise.pause_s, 0.0)
         self._pass(measured + 1e3 * pauses_s)
         self.paused_s += float(pauses_s.sum())
@@ -163,9 +163,6 @@ class SimulatedTarget:
     def _pass(self, step_ms: NDArray[np.float64]) -> None:
         self.now_s += float(step_ms.sum()) * 1e-3
         self._steps_left -= len(step_ms)
-
-    def _is_pause(self, median_ms: float) -> bool:
-        return 1e3 * self._noise.pause_s > max(PAUSE_MEDIANS * median_ms, MIN_PAUSE_MS)
 
     def _tensor_set(self) -> int:
         return len(self.job.gradients) * 1_000_003 + self.job.bytes

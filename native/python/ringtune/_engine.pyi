@@ -11,6 +11,11 @@ DTYPES: tuple[str, ...]
 """Names of the element types, in the order of the engine's numbers."""
 
 SUBMISSION_VERSION: int
+PAUSE_MEDIANS: float
+PAUSE_MIN_MS: float
+RECENT_STEPS: int
+MIN_RECENT_STEPS: int
+"""Numbers of the rule of pauses: those of `ringtune.tuner.pauses`."""
 """Version of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
 
 KnobValue: TypeAlias = bool | int | float | str
@@ -396,3 +401,6 @@ class CollectiveLayer:
 
     def allreduce(self, data_ptr: int, elements: int, dtype: int, calls: int) -> None:
         """Sum in place over all ranks, `calls` times, by `auto`; `CollectiveTimeout` if one stops for `timeout_s`."""
+
+def is_pause(gap_ms: float, recent_ms: Sequence[float]) -> bool:
+    """Return whether a gap between steps, milliseconds, is a pause; the rule of `ringtune.tuner.pauses`."""

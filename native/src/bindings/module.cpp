@@ -311,6 +311,14 @@ NB_MODULE(_engine, module) {
       "is_over_limit",
       [](const std::vector<double>& step_ms, double limit_ms) { return ringtune::is_over_limit(step_ms, limit_ms); },
       "step_ms"_a, "limit_ms"_a);
+  module.def(
+      "is_pause",
+      [](double gap_ms, const std::vector<double>& recent_ms) { return ringtune::is_pause(gap_ms, recent_ms); },
+      "gap_ms"_a, "recent_ms"_a);
+  module.attr("PAUSE_MEDIANS") = ringtune::kPauseMedians;
+  module.attr("PAUSE_MIN_MS") = ringtune::kPauseMinMs;
+  module.attr("RECENT_STEPS") = ringtune::kRecentSteps;
+  module.attr("MIN_RECENT_STEPS") = ringtune::kMinRecentSteps;
   module.def("has_cuda", [] {
     const nb::gil_scoped_release unlocked;
     return ringtune::has_cuda();

@@ -10,11 +10,6 @@
 namespace ringtune {
 namespace {
 
-constexpr double kPauseMedians = 5;
-constexpr double kPauseMinMs = 1000;
-constexpr size_t kRecentSteps = 64;
-// Fewer say nothing about what a usual step is.
-constexpr size_t kMinRecentSteps = 5;
 constexpr size_t kMinStepsBeforeCut = 3;
 
 double median_of(std::span<const double> values) {
@@ -28,6 +23,10 @@ double median_of(std::span<const double> values) {
 
 bool is_over_limit(std::span<const double> step_ms, double limit_ms) {
   return limit_ms > 0 && step_ms.size() >= kMinStepsBeforeCut && median_of(step_ms) > limit_ms;
+}
+
+bool is_pause(double gap_ms, std::span<const double> recent_ms) {
+  return recent_ms.size() >= kMinRecentSteps && gap_ms > std::max(kPauseMedians * median_of(recent_ms), kPauseMinMs);
 }
 
 std::string_view void_reason_name(VoidReason reason) {
@@ -51,7 +50,7 @@ std::optional<Window> WindowBuilder::add(const StepFact& fact) {
     return std::nullopt;
   }
   const double step_ms = ns_to_ms(fact.end_ns - previous->end_ns);
-  const bool was_pause = is_pause(step_ms);
+  const bool was_pause = is_pause(step_ms, recent_step_ms_);
   if (!was_pause) {
     remember(step_ms);
   }
@@ -97,20 +96,10 @@ std::optional<Window> WindowBuilder::close(VoidReason reason) {
   return std::exchange(window_, Window());
 }
 
-bool WindowBuilder::is_pause(double step_ms) const {
-  if (recent_step_ms_.size() < kMinRecentSteps) {
-    return false;
-  }
-  std::vector<double> sorted(recent_step_ms_.begin(), recent_step_ms_.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return step_ms > std::max(kPauseMedians * *middle, kPauseMinMs);
-}
-
 void WindowBuilder::remember(double step_ms) {
   recent_step_ms_.push_back(step_ms);
   if (recent_step_ms_.size() > kRecentSteps) {
-    recent_step_ms_.pop_front();
+    recent_step_ms_.erase(recent_step_ms_.begin());
   }
 }
 

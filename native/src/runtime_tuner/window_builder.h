@@ -2,10 +2,11 @@
 // Turns step facts into windows. Knows nothing of threads or time sources.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "runtime_tuner/window.h"
 #include "telemetry/step_recorder.h"
@@ -16,6 +17,13 @@ namespace ringtune {
 // step is never enough, and the shortest windows can be cut as well. `ringtune.tuner.cutting` has the same rule.
 bool is_over_limit(std::span<const double> step_ms, double limit_ms);
 
+// A gap between steps above both is a pause: evaluation, checkpoint. `ringtune.tuner.pauses` has the same rule.
+constexpr double kPauseMedians = 5;  // in medians of recent steps
+constexpr double kPauseMinMs = 1000;
+constexpr size_t kRecentSteps = 64;
+constexpr size_t kMinRecentSteps = 5;  // fewer do not tell the usual step
+bool is_pause(double gap_ms, std::span<const double> recent_ms);
+
 class WindowBuilder {
  public:
   void begin(const WindowSpec& spec);
@@ -25,8 +33,6 @@ class WindowBuilder {
   std::optional<Window> add(const StepFact& fact);
 
  private:
-  // A gap between steps above max(5 x the median step, 1 s) is a pause: evaluation, checkpoint.
-  bool is_pause(double step_ms) const;
   void remember(double step_ms);
   std::optional<Window> close(VoidReason reason);
   // A step that ended and began under the epoch or a later one.
@@ -39,7 +45,7 @@ class WindowBuilder {
   uint64_t settled_ = 0;
   uint64_t gradient_bytes_ = 0;  // sum over the steps in the window
   std::optional<StepFact> previous_;
-  std::deque<double> recent_step_ms_;  // across windows
+  std::vector<double> recent_step_ms_;  // without pauses, across windows
 };
 
 }  // namespace ringtune

@@ -3,18 +3,9 @@
 
 from collections import deque
 from dataclasses import dataclass
-from statistics import median
 
 from ringtune.tuner import VoidReason, Window, WindowSpec, is_over_limit
-
-PAUSE_MEDIANS = 5.0
-"""Length of a gap between steps, in medians of recent steps, above which it is a pause: evaluation, checkpoint."""
-PAUSE_MIN_MS = 1000.0
-"""Length of a gap that is never a pause, milliseconds."""
-RECENT_STEPS = 64
-"""Steps behind the median."""
-MIN_RECENT_STEPS = 5
-"""Fewest steps that give a median."""
+from ringtune.tuner.pauses import RECENT_STEPS, is_pause
 
 
 @dataclass(frozen=True)
@@ -64,21 +55,21 @@ class WindowBuilder:
             self._step_ms, self._settled = [], 0
             return None
         step_ms = (end.end_s - previous.end_s) * 1e3
-        is_pause = self._is_pause(step_ms)
-        if not is_pause:
+        was_pause = is_pause(step_ms, self._recent_ms)
+        if not was_pause:
             self._recent_ms.append(step_ms)
         # Nothing counts before a whole step has passed under the epoch: the step of the switch belongs to neither.
         if self._spec is None or previous.epoch < self._spec.epoch:
             return None
-        return self._measure(self._spec, end.epoch, step_ms, is_pause=is_pause)
+        return self._measure(self._spec, end.epoch, step_ms, was_pause=was_pause)
 
-    def _measure(self, spec: WindowSpec, epoch: int, step_ms: float, *, is_pause: bool) -> Window | None:
+    def _measure(self, spec: WindowSpec, epoch: int, step_ms: float, *, was_pause: bool) -> Window | None:
         if epoch != spec.epoch:
             return self._close(spec, VoidReason.MIXED_EPOCHS)
         if self._settled < spec.settle_steps:
             self._settled += 1
             return None
-        if is_pause:
+        if was_pause:
             return self._close(spec, VoidReason.PAUSE)
         self._step_ms.append(step_ms)
         is_full = len(self._step_ms) >= spec.steps
@@ -89,8 +80,3 @@ class WindowBuilder:
         step_ms, self._step_ms, self._spec = tuple(self._step_ms), [], None
         last_step = None if self._previous is None else self._previous.step
         return Window(spec.epoch, step_ms, self.bytes_per_step, self.tensor_set, reason, was_cut, last_step)
-
-    def _is_pause(self, step_ms: float) -> bool:
-        if len(self._recent_ms) < MIN_RECENT_STEPS:
-            return False
-        return step_ms > max(PAUSE_MEDIANS * median(self._recent_ms), PAUSE_MIN_MS)

@@ -225,9 +225,11 @@ def check_writable(operation: str, tensor: torch.Tensor) -> None:
     """Refuse a result tensor whose elements share memory.
 
     Raises:
-        ConfigError: If a stride is zero where there is more than one element, as after `expand()`.
+        ConfigError: If a stride is zero where there is more than one element, as after `expand()`. An empty tensor that
+            was made by numpy has such strides and no elements.
     """
-    if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape, strict=True)):
+    shared = any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape, strict=True))
+    if shared and tensor.numel():
         raise ConfigError(f"{operation} writes into its tensor, whose elements share memory; clone() it first")
 
 

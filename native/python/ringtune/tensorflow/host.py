@@ -8,6 +8,7 @@ and none is left out. XLA cannot compile it.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from ringtune.arrays import Array
@@ -32,6 +33,9 @@ def call_host(function: HostFunction, tensors: Sequence[Any], specs: Sequence[tf
         ConfigError: Inside a function that XLA compiles.
     """
     check_not_compiled()
+    if tf.executing_eagerly():  # where `numpy_function` takes no bfloat16 without a dimension
+        arrays = function([np.asarray(tensor.numpy()) for tensor in tensors])
+        return [tf.convert_to_tensor(array, spec.dtype) for array, spec in zip(arrays, specs, strict=True)]
     dtypes = [spec.dtype for spec in specs]
     returned = tf.numpy_function(lambda *arrays: list(function(list(arrays))), list(tensors), dtypes, stateful=True)
     results = tf.nest.flatten(returned) if specs else []  # one comes without a list

@@ -239,4 +239,4 @@ class Moving:
 
 
 def _is_even(row: Sequence[torch.Tensor]) -> bool:
-    return len({tensor.numel() for tensor in row}) <= 1
+    return len({tensor.shape for tensor in row}) <= 1

@@ -7,12 +7,10 @@ import torch
 from torch import distributed as dist
 from torch.distributed import ReduceOp
 
+from tests.collectives.cases import bound
+from tests.collectives.group_front_end import GroupFrontEnd
+
 Tensors = list[torch.Tensor]
-SHAPES = ((1,), (3, 5), (0,), (1024,), (70_000,))
-GLOO_TAKES = (
-    *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
-    *(torch.uint8, torch.int8, torch.int32, torch.int64),
-)
 
 
 def values(shape: tuple[int, ...], dtype: torch.dtype, rank: int, seed: int = 0) -> torch.Tensor:
@@ -25,16 +23,11 @@ def _total(shape: tuple[int, ...]) -> torch.Tensor:
     return torch.stack([values(shape, torch.float32, rank) for rank in range(dist.get_world_size())]).sum(0)
 
 
-def reductions() -> Tensors:
-    """Allreduce of every dtype that Gloo takes, by every operation that it has."""
-    rank, found = dist.get_rank(), []
-    for dtype in GLOO_TAKES:
-        for shape in SHAPES:
-            for operation in (ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX):
-                tensor = values(shape, dtype, rank)
-                dist.all_reduce(tensor, operation)
-                found.append(tensor)
-    return found
+def shared() -> Tensors:
+    """The cases of all front ends."""
+    for case in bound(GroupFrontEnd()).values():
+        case()
+    return []
 
 
 def bits() -> Tensors:
@@ -123,18 +116,6 @@ def reduced_parts() -> Tensors:
     return [*([on_root] if rank == 0 else []), part, single]
 
 
-def exchanges() -> Tensors:
-    """All-to-all with equal and unequal parts, in one tensor and in lists."""
-    rank, size = dist.get_rank(), dist.get_world_size()
-    equal = torch.empty(2 * size, 3)
-    dist.all_to_all_single(equal, values((2 * size, 3), torch.float32, rank))
-    sent = [rank + peer for peer in range(size)]
-    taken = [peer + rank for peer in range(size)]
-    unequal = torch.empty(sum(taken), 2)
-    dist.all_to_all_single(unequal, values((sum(sent), 2), torch.float32, rank), taken, sent)
-    return [equal, unequal]
-
-
 def lists_of_unequal_parts() -> Tensors:
     """All-to-all of lists, and gathers of tensors of different sizes."""
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -151,15 +132,12 @@ def lists_of_unequal_parts() -> Tensors:
 
 
 def scaled_sums() -> Tensors:
-    """AVG and PREMUL_SUM, against what one process computes."""
+    """PREMUL_SUM, against what one process computes."""
     rank, size = dist.get_rank(), dist.get_world_size()
-    average = torch.full((9,), float(rank))
-    dist.all_reduce(average, ReduceOp.AVG)
-    assert torch.equal(torch.full((9,), (size - 1) / 2), average)
     scaled = torch.full((9,), float(rank))
     dist.all_reduce(scaled, dist._make_nccl_premul_sum(2.0))  # type: ignore[attr-defined]
     assert torch.equal(torch.full((9,), float(size * (size - 1))), scaled)
-    return [average, scaled]
+    return [scaled]
 
 
 def sparse() -> Tensors:
@@ -261,13 +239,13 @@ def groups() -> Tensors:
 CASES: dict[str, Callable[[], Tensors]] = {
     case.__name__: case
     for case in (
-        *(reductions, bits, sums_of_floats, complex_numbers, moves, reduced_parts, exchanges),
+        *(bits, sums_of_floats, complex_numbers, moves, reduced_parts),
         *(sparse, coalesced, objects, messages, groups),
     )
 }
 """Cases that Gloo passes too, with the same bits on two ranks."""
 
 OWN_CASES: dict[str, Callable[[], Tensors]] = {
-    case.__name__: case for case in (holes, lists_of_unequal_parts, scaled_sums)
+    case.__name__: case for case in (shared, holes, lists_of_unequal_parts, scaled_sums)
 }
 """Cases that Gloo refuses; they check themselves."""

@@ -31,7 +31,7 @@ def said(count: int, backend: str, meeting: Path, module: str, *names: str) -> l
 
 
 def test_two_ranks_have_the_bits_of_gloo(tmp_path: Path) -> None:
-    """Every collective, dtype and reduction that Gloo takes has Gloo's bits on two ranks."""
+    """Collectives and reductions that Gloo takes have Gloo's bits on two ranks."""
     expected = said(2, "gloo", tmp_path / "gloo", CASES, *group_cases.CASES)
 
     actual = said(2, "ringtune", tmp_path / "ringtune", CASES, *group_cases.CASES)
@@ -50,8 +50,8 @@ def test_three_ranks_have_the_values_of_gloo(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_what_gloo_refuses_is_right(tmp_path: Path, count: int) -> None:
-    """Unequal parts in lists, AVG and PREMUL_SUM give what one process computes."""
+def test_all_cases_are_right(tmp_path: Path, count: int) -> None:
+    """The cases of all front ends, and what Gloo refuses: unequal parts in lists, PREMUL_SUM, tensors with holes."""
     said(count, "ringtune", tmp_path / "meeting", CASES, *group_cases.OWN_CASES)
 
 

@@ -33,6 +33,7 @@ class Bench:
 
     device: torch.device
     folder: Path
+    has_autograd = True
 
     @property
     def reference(self) -> torch.device:
@@ -43,6 +44,17 @@ class Bench:
     def is_gpu(self) -> bool:
         """Return whether a GPU is checked: without one, the programs compare the CPU with itself."""
         return self.device.type == "cuda"
+
+    def late(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a copy on the device; memory that results are likely to get holds what no result has."""
+        copy = tensor.to(self.device, copy=True)
+        if self.is_gpu:
+            torch.full((max(1, tensor.nbytes),), 0x5A, dtype=torch.uint8, device=self.device)
+        return copy
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor lies on the device."""
+        return tensor.device == self.device
 
     def finish(self) -> None:
         """Wait until everything that was enqueued is done."""

@@ -65,6 +65,8 @@ def load_libraries() -> ctypes.CDLL:
 class Machine:
     """A machine with GPUs of the stand-in's, one for the whole process."""
 
+    has_autograd = False  # torch adds gradients without asking the tensors, which would wait
+
     def __init__(self, seed: int, devices: int = 1, max_delay_us: int = 300) -> None:
         """Begin, and let torch take the machine's current stream for its own."""
         self._library = load_libraries()
@@ -123,6 +125,10 @@ class Machine:
             ctypes.c_uint32(delay_us),
         )
         return tensor
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor lies on the device."""
+        return isinstance(tensor, DeviceTensor)
 
     def close(self) -> dict[str, int]:
         """End the streams, and return what is still alive and what broke the driver's rules."""

@@ -5,7 +5,7 @@ Ranks may share the GPU (`RINGTUNE_GPU_OPERATIONS=nccl`, and a `NCCL_HOSTID` of 
 support it, but two ranks of NCCL need no second GPU then). Without a GPU nothing goes by NCCL, and values are compared.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,9 @@ import torch
 import ringtune.torch as hvd
 from ringtune.session.session import SESSION
 from ringtune.torch.buffers import ENGINE_DTYPES
+from tests.collectives.same_bits import FLOATS, reductions, values_of
 from tests.gpu.checks import Bench, checks_of, main
 
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 NEVER = (torch.bool, torch.int16, torch.uint16)  # no type of NCCL's
 SHAPES = ((1,), (3, 5), (0,), (1031,), (65537,))
 
@@ -26,19 +26,6 @@ def by_nccl() -> int:
     return SESSION.require().engine.counters()["nccl_responses"]
 
 
-def values_of(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Tensor:
-    """Return this rank's values in CPU memory: their sums round, and NaN and infinity are among them."""
-    generator = torch.Generator().manual_seed(1000 * seed + hvd.rank())
-    if dtype is torch.bool:
-        return torch.rand(shape, generator=generator) < 0.5
-    if not dtype.is_floating_point:
-        return torch.randint(0, 100, shape, generator=generator).to(dtype)
-    values = torch.randn(shape, generator=generator, dtype=torch.float64)
-    values.view(-1)[7::101] = float("nan")
-    values.view(-1)[11::103] = float("inf")
-    return values.to(dtype)
-
-
 def goes_by_nccl(dtype: torch.dtype, op: hvd.ReduceOp) -> bool:
     """Return whether the table of meanings in docs/howto/gpu.md says NCCL."""
     if dtype in NEVER or op is hvd.Adasum:
@@ -46,14 +33,6 @@ def goes_by_nccl(dtype: torch.dtype, op: hvd.ReduceOp) -> bool:
     if op == hvd.Average:
         return dtype in FLOATS
     return op in {hvd.Sum, hvd.Product} or dtype not in FLOATS
-
-
-def reductions() -> Iterator[tuple[torch.dtype, hvd.ReduceOp]]:
-    """Return the dtypes and operations that go together."""
-    for dtype in ENGINE_DTYPES:
-        for op in (hvd.Average, hvd.Sum, hvd.Min, hvd.Max, hvd.Product):
-            if dtype is not torch.bool or op != hvd.Average:
-                yield dtype, op
 
 
 def require_same(bench: Bench, expected: torch.Tensor, got: torch.Tensor, about: str) -> None:
@@ -67,10 +46,8 @@ def require_same(bench: Bench, expected: torch.Tensor, got: torch.Tensor, about:
 def compare(bench: Bench, about: str, own: torch.Tensor, call: Callable[[torch.Tensor], torch.Tensor]) -> int:
     """Require on the device what the call gives in CPU memory; return how many collectives went by NCCL."""
     expected = call(own.clone())
-    poison = torch.full((max(1, own.nbytes),), 0x5A, dtype=torch.uint8, device=bench.device)
-    del poison
     before = by_nccl()
-    got = call(own.to(bench.device, copy=True))
+    got = call(bench.late(own))
     require_same(bench, expected, got, about)
     return by_nccl() - before
 

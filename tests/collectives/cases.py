@@ -187,12 +187,12 @@ def case_mixed(front: FrontEnd) -> None:
         name, kind = f"mixed.{number}", draw.choice(("allreduce_async", "allgather_async", "broadcast_async"))
         arguments = (front.ranks[number % front.size],) if kind == "broadcast_async" else ()
         options = {"op": op} if kind == "allreduce_async" else {}
-        result = {
-            "allreduce_async": lambda values=brought, dtype=dtype, op=op: reduced(op, values, dtype),
+        results: dict[str, Callable[[], Array]] = {
+            "allreduce_async": partial(reduced, op, brought, dtype),
             "allgather_async": partial(np.concatenate, brought),
             "broadcast_async": partial(brought.__getitem__, number % front.size),
-        }[kind]
-        expected[name] = (result(), dtype)
+        }
+        expected[name] = (results[kind](), dtype)
         starts[name] = partial(front.call, kind, own_of(front, brought, dtype), *arguments, name=name, **options)
     order = list(starts)
     random.Random(front.place).shuffle(order)

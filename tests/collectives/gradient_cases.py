@@ -18,7 +18,8 @@ def upstream(rank: int, rows: int) -> Array:
 
 def total(front: FrontEnd, rows: int) -> Array:
     """Return the sum of all ranks' upstream gradients."""
-    return np.sum([upstream(rank, rows) for rank in range(front.size)], axis=0)
+    everybodys: Array = np.stack([upstream(rank, rows) for rank in range(front.size)])
+    return everybodys.sum(0)  # type: ignore[no-any-return]
 
 
 def rows_from(counts: list[int]) -> Array:

@@ -5,7 +5,7 @@ A tensor is an array of float64 or int64 and the name of its dtype, so dtypes th
 no package. Values are small whole numbers: every sum and product is exact in every dtype, and only averages round.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,13 @@ FLOATS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float6
 """Machine epsilon by name."""
 INTEGERS = ("uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 REDUCED = (*FLOATS, *INTEGERS, "bool")
-OPS = {"Average": np.mean, "Sum": np.sum, "Min": np.min, "Max": np.max, "Product": np.prod}
+OPS: dict[str, Callable[..., Any]] = {
+    "Average": np.mean,
+    "Sum": np.sum,
+    "Min": np.min,
+    "Max": np.max,
+    "Product": np.prod,
+}
 
 
 def values_of(rank: int, dtype: str, shape: Sequence[int], salt: int = 0) -> Array:
@@ -34,10 +40,11 @@ def ops_of(dtype: str) -> list[str]:
 
 def reduced(op: str, brought: Sequence[Array], dtype: str) -> Array:
     """Return the reduction of the ranks' values in their dtype: averages of integers are truncated."""
-    result = np.asarray(OPS[op](np.stack(brought), axis=0))
+    result: Array = np.asarray(OPS[op](np.stack(brought), axis=0))
     if dtype in FLOATS:
         return result
-    return (result != 0).astype(np.int64) if dtype == "bool" else np.trunc(result).astype(np.int64)
+    whole: Array = result != 0 if dtype == "bool" else np.trunc(result)
+    return whole.astype(np.int64)
 
 
 def parts_of(splits: Sequence[Sequence[int]], brought: Sequence[Array], place: int) -> list[Array]:

@@ -103,6 +103,11 @@ def compare(device: Device, about: object, brought: Brought, call: Callable[[Bro
     require_same(device, about, expected, call([device.late(tensor.clone()) for tensor in brought]))
 
 
+def first(call: Callable[[torch.Tensor], Any]) -> Callable[[Brought], Any]:
+    """Return the same call with the first of some tensors."""
+    return lambda tensors: call(tensors[0])
+
+
 def _list(result: Any) -> Brought:
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
@@ -154,19 +159,19 @@ def scales(device: Device) -> None:
     for dtype in (*FLOATS, torch.int32):
         brought = [values_of(dtype, (1031,), 4)]
         scaled = partial(hvd.allreduce, op=hvd.Sum, prescale_factor=0.3, postscale_factor=7.0)
-        compare(device, ("scales", dtype), brought, lambda tensors, scaled=scaled: scaled(tensors[0]))
+        compare(device, ("scales", dtype), brought, first(scaled))
     finite = [values_of(torch.float32, (1031,), 5, is_finite=True)]
     for compression in (hvd.Compression.fp16, hvd.Compression.bf16):
         squeezed = partial(hvd.allreduce, compression=compression)
-        compare(device, compression, finite, lambda tensors, squeezed=squeezed: squeezed(tensors[0]))
+        compare(device, compression, finite, first(squeezed))
 
 
 def reducescatter(device: Device) -> None:
     """Even and uneven rows, fewer rows than ranks, groups."""
     for dtype, op in reductions():
         for rows in (0, 1, hvd.size(), 2 * hvd.size() + 1, 1031):
-            brought, call = [values_of(dtype, (rows, 3), rows)], partial(hvd.reducescatter, op=op)
-            compare(device, (dtype, op, rows), brought, lambda tensors, call=call: call(tensors[0]))
+            brought = [values_of(dtype, (rows, 3), rows)]
+            compare(device, (dtype, op, rows), brought, first(partial(hvd.reducescatter, op=op)))
     compare(device, "grouped", [values_of(dtype, (7, 3), 7) for dtype in FLOATS], hvd.grouped_reducescatter)
 
 

@@ -15,7 +15,7 @@ class TorchFrontEnd(FrontEnd):
     """Tensors in CPU memory; see `FrontEnd`."""
 
     hvd: Any = ringtune.torch
-    moved = ("complex64", "complex128", "float8_e5m2")
+    moved: tuple[str, ...] = ("complex64", "complex128", "float8_e5m2")
 
     def tensor(self, values: Array, dtype: str) -> Any:
         """Return a tensor of a dtype with these values."""

@@ -48,6 +48,9 @@ def compare(
     gradients: Annotated[
         Path | None, typer.Option(metavar="FILE", help="In place of a script: gradients of a step (JSON).")
     ] = None,
+    torch_backend: Annotated[
+        bool, typer.Option("--torch-backend", help="Compare Gloo with ringtune's backend also where DDP could be.")
+    ] = False,
     hosts: Hosts = None,
     hostfile: Hostfile = None,
     env: Variables = None,
@@ -87,6 +90,7 @@ def compare(
         reach=reach,
         hosts=None if named is None else hosts_text(named),
         sent=sent_variables(env or (), environment()),
+        serves_groups=torch_backend,
     )
     comparison = _compared(context, request, named)
     if comparison.verdict.is_steady:  # else `ringtune doctor` would take chance for a finding

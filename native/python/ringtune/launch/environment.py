@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from ringtune.meeting.bootstrap import terminal
 from ringtune.meeting.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
 from ringtune.meeting.bootstrap.joining import WORKER_ID_NAME
-from ringtune.settings.variables import SERVICE_PREFIX
+from ringtune.meeting.bootstrap.torch_variables import STORE_NAMES, torch_variables
+from ringtune.settings.variables import SERVICE_PREFIX, TORCH_BACKEND_NAME
 from ringtune.system.usable_cores import usable_cores
 
 from .hosts import HostShare
@@ -119,6 +120,9 @@ def rank_environment(
         "HOROVOD_CROSS_RANK": str(cross_rank),
         "HOROVOD_CROSS_SIZE": str(cross_size),
     }
+    if TORCH_BACKEND_NAME in shared and shared.keys() >= set(STORE_NAMES):
+        address, port = (shared[name] for name in STORE_NAMES)
+        environment |= torch_variables(environment, address, port)
     for name in (JOB_KEY_NAME, JOB_DIGEST_NAME):
         environment.pop(name, None)
     environment.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // len(ranks_on_host))))

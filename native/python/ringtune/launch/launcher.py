@@ -30,6 +30,7 @@ from .processes import RankCommand
 from .rank_output import WIPE_LINE
 from .rank_streams import OutputTaker
 from .remote_shell import agent_command
+from .torch_place import with_torch_place
 
 _TICK_S = 1.0  # interval of the line that names missing hosts
 
@@ -49,6 +50,7 @@ class Launcher(JobLoop):
         """
         super().__init__(plan, JobEnding(plan.world_size), taps)
         self._reach = reach
+        self._own_address = LOOPBACK  # as other hosts reach this machine
 
     @cached_property
     def _elsewhere(self) -> list[HostShare]:
@@ -61,6 +63,7 @@ class Launcher(JobLoop):
     def _work(self) -> None:
         self._check_hosts(self._elsewhere)
         if not self._ending.received_signal:
+            self._place_torch()
             self._start()
             self._watch()
 
@@ -126,11 +129,20 @@ class Launcher(JobLoop):
 
     def _open_book(self, address: str) -> Address:
         """Serve the meeting of ranks on several hosts, at the address that the others reach this machine by."""
+        self._own_address = address
         book = AddressBook(bytes.fromhex(self._plan.job_key), address)
         environment = {**self._plan.environment, "RINGTUNE_RENDEZVOUS": book.address}
         self._plan = replace(self._plan, environment=environment)
         self._open_meeting(book)
         return Address.parse(book.address)
+
+    def _place_torch(self) -> None:
+        """Choose where torch's store is served, for a job that asks for torch's backend."""
+        first = self._plan.shares[0]
+        if first in self._elsewhere and self._reach is not None:
+            self._plan = with_torch_place(self._plan, self._reach.shell.address_of(first.host), is_here=False)
+        else:
+            self._plan = with_torch_place(self._plan, self._own_address, is_here=True)
 
     def _start(self) -> None:
         for host in self._remote:

@@ -165,6 +165,11 @@ class Session:
         self._others[id(world)] = world
         return world
 
+    @property
+    def worlds(self) -> tuple[World, ...]:
+        """The world, if there is one, and those that are kept beside it."""
+        return (*self._others.values(), *(() if self._world is None else (self._world,)))
+
     def leave(self, world: World) -> None:
         """Leave a world that was noted."""
         self._others.pop(id(world), None)
@@ -279,7 +284,7 @@ class Session:
             self.rendezvous.close()
             self.rendezvous = None
         parts = [] if self._sets is None else self._sets.worlds()
-        for world in (*parts, *self._others.values(), *([] if self._world is None else [self._world])):
+        for world in (*parts, *self.worlds):
             world.engine.abandon_after_fork()
         if self._metrics is not None:
             self._metrics.abandon_after_fork()

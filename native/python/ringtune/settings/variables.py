@@ -25,6 +25,10 @@ MAX_TAGS = 20
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRANSPORTS = ("auto", "shm", "tcp", "mpi")
 GPU_OPERATIONS = ("auto", "nccl", "host")
+SUBSTITUTED_TORCH_BACKENDS = ("gloo",)
+
+TORCH_BACKEND_NAME = "RINGTUNE_TORCH_BACKEND"
+"""Read on each rank while it imports torch."""
 
 SLIPS_TOLD_NAME = "RINGTUNE_SLIPS_TOLD"
 """Set by the launcher: names of misspelt variables that it has told, so that rank 0 does not repeat them."""
@@ -91,6 +95,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("RINGTUNE_LOG_LEVEL", ChoiceReader(LOG_LEVELS), default="warning"),
         Variable("RINGTUNE_TRANSPORT", ChoiceReader(TRANSPORTS), default="auto"),
         Variable("RINGTUNE_GPU_OPERATIONS", ChoiceReader(GPU_OPERATIONS), default="auto"),
+        Variable(TORCH_BACKEND_NAME, ChoiceReader(SUBSTITUTED_TORCH_BACKENDS), default=None),
         Variable("RINGTUNE_TIMELINE", TextReader(), default=None),
         Variable("RINGTUNE_TIMELINE_MARK_CYCLES", BooleanReader(), default=False),
         Variable("RINGTUNE_STALL_WARN_S", SecondsReader(0.1, 86_400.0), default=60.0),

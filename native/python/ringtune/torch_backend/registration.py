@@ -4,20 +4,31 @@
 It loads neither the engine nor anything else of torch, and nothing that goes wrong here reaches torch.
 """
 
+import os
 import sys
-from contextlib import suppress
 from typing import Any
 
 NAME = "ringtune"
+SUBSTITUTE_NAME = "RINGTUNE_TORCH_BACKEND"
 
 
 def register() -> None:
     """Make the backend's name known to `torch.distributed`; does nothing where torch was built without it."""
-    with suppress(Exception):  # a torch of another age: `import torch` must not fail for it
+    chosen = os.environ.get(SUBSTITUTE_NAME)
+    try:
         distributed: Any = sys.modules["torch.distributed.distributed_c10d"]
         distributed.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu", "cuda"])
         handlers: Any = sys.modules["torch.distributed.rendezvous"]._rendezvous_handlers  # noqa: SLF001
         handlers["env"] = _serving_launchers(handlers["env"])
+        if chosen:
+            from .gloo_substitution import substitute  # noqa: PLC0415  (few programs ask for it)
+
+            substitute(distributed, chosen)
+    except Exception as error:  # noqa: BLE001  (a torch of another age: `import torch` must not fail for it)
+        if chosen:
+            from ringtune.system.console import write_line  # noqa: PLC0415  (not for every import of torch)
+
+            write_line(f"ringtune: warning: {SUBSTITUTE_NAME}={chosen} has no effect with this torch: {error!r}")
 
 
 def _serving_launchers(original: Any) -> Any:

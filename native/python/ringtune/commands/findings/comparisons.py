@@ -29,7 +29,7 @@ def examine_comparisons(environ: Mapping[str, str], hardware: str) -> DoctorSect
 
 def _text(entry: KeptComparison) -> str:
     hosts = f" on {entry.hosts}" if entry.hosts else ""
-    ratio = f"ringtune / DDP {entry.ratio:.2f} (90% interval {entry.low:.2f} to {entry.high:.2f})"
+    ratio = f"ringtune / {entry.baseline} {entry.ratio:.2f} (90% interval {entry.low:.2f} to {entry.high:.2f})"
     rates = f"{entry.ringtune_steps_per_s:.4g} and {entry.ddp_steps_per_s:.4g} steps/s"
     age = age_in_days(time.time() - entry.unix_time_s)
     size = f"{counted(entry.ranks, 'rank')}{hosts}, {counted(entry.pairs, 'pair')}"

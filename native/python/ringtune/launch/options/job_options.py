@@ -4,8 +4,9 @@
 from ringtune.launch.hosts import MAX_SLOTS
 from ringtune.meeting.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.settings.parsing import AnyTextReader, IntegerReader, NameListReader, SecondsReader, TextReader
+from ringtune.settings.variables import SUBSTITUTED_TORCH_BACKENDS, TORCH_BACKEND_NAME
 
-from .option import AlwaysSo, HasNoEffect, Launches, LaunchOption, OptionGroup
+from .option import AlwaysSo, HasNoEffect, Launches, LaunchOption, OptionGroup, SetsVariable
 
 MAX_INTERFACES = 16
 MAX_START_TIMEOUT_S = 86_400.0
@@ -27,6 +28,12 @@ JOB = OptionGroup(
             AnyTextReader(),
             "NAME[=VALUE]",
             is_repeatable=True,
+        ),
+        LaunchOption(
+            ("--torch-backend",),
+            "Run torch.distributed's Gloo groups on this engine, as RINGTUNE_TORCH_BACKEND=gloo; sets RANK, LOCAL_RANK "
+            "and so on, as torchrun does.",
+            SetsVariable(TORCH_BACKEND_NAME, lambda _is_on: SUBSTITUTED_TORCH_BACKENDS[0]),
         ),
         LaunchOption(
             ("--config-file",),

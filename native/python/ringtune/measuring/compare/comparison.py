@@ -103,6 +103,7 @@ def keep(comparison: FinishedComparison, environ: Mapping[str, str], hardware: s
         low=verdict.low,
         high=verdict.high,
         version=version,
+        baseline=comparison.pairs[0][0].name,
     )
     ComparisonStore(environ).keep(entry)
 
@@ -113,14 +114,23 @@ def _rehearse(runs: Runs, request: CompareRequest, display: "_Display") -> int:
     Raises:
         ComparisonError: If the script makes too few steps, or an arm is not what it should be.
     """
-    found = [display.show(runs, arm, request.steps or REHEARSAL_STEPS, "rehearsal") for arm in ARMS]
+    found = []
+    for arm in ARMS:
+        found.append(display.show(runs, arm, request.steps or REHEARSAL_STEPS, "rehearsal"))
+        runs.serves_groups = found[0].serves_groups
     for run in found:
         if run.steps < MIN_SCRIPT_STEPS:
             raise ComparisonError(
                 f"the script makes one step after {request.warmup_steps} of warm-up, which is too few to compare; "
                 "give it more to do (epochs, data), or lower --warmup-steps"
             )
-    if not found[1].facts.get("engine_bytes"):
+    if runs.serves_groups and not found[1].facts.get("has_engine_worked"):
+        raise ComparisonError(
+            "ringtune's engine moved nothing in its arm, so that there is nothing to compare; check that the script "
+            "communicates by torch.distributed, that its tensors are on the CPU, and that "
+            "TORCH_DEVICE_BACKEND_AUTOLOAD is not 0"
+        )
+    if not runs.serves_groups and not found[1].facts.get("engine_bytes"):
         raise ComparisonError(
             "ringtune's engine reduced nothing in its arm, so that there is nothing to compare; check that the script "
             "trains with gradient synchronization (no_sync() is left at each optimizer step)"
@@ -161,7 +171,7 @@ def _is_far_too_short(request: CompareRequest, pair: tuple[Run, Run]) -> bool:
 def _check_same_steps(ddp: Run, ringtune: Run) -> None:
     if ddp.steps != ringtune.steps:
         raise ComparisonError(
-            f"the script made {ddp.steps} steps under DDP and {ringtune.steps} under ringtune: it ends by the clock or "
+            f"the script made {ddp.steps} steps under PyTorch alone and {ringtune.steps} under ringtune: it ends by the clock or "
             "by chance; let it run for longer than --seconds, or give --steps"
         )
 
@@ -214,5 +224,5 @@ class _Display:
 
         run = runs.run(arm, steps, progressed)
         self._progress.advance(self._task)
-        self.say(f"{title}: {run.steps_per_s:.4g} steps/s ({counted(run.steps, 'step')} in {run.seconds:.3g} s)")
+        self.say(f"{what}, {run.name}: {run.steps_per_s:.4g} steps/s ({counted(run.steps, 'step')} in {run.seconds:.3g} s)")
         return run

@@ -9,7 +9,6 @@ from torch import distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from .messages import Arm
 from .script_facts import Refusal, ScriptFacts
 
 
@@ -27,15 +26,15 @@ class ParameterHolder(torch.nn.Module):
 class DdpModels:
     """The models that a script wraps."""
 
-    def __init__(self, arm: Arm, facts: ScriptFacts, refusal: Refusal) -> None:
+    def __init__(self, facts: ScriptFacts, refusal: Refusal, *, serves_buckets: bool) -> None:
         """Prepare.
 
         Args:
-            arm: Engine that reduces gradients.
             facts: Takes what is seen.
             refusal: Ends a script that cannot be compared.
+            serves_buckets: Whether the engine reduces the buckets, by a communication hook.
         """
-        self._arm = arm
+        self._serves_buckets = serves_buckets
         self._facts = facts
         self._refusal = refusal
         self._register: Any = DistributedDataParallel.register_comm_hook
@@ -63,27 +62,27 @@ class DdpModels:
         self._facts.ddp_models += 1
         self._facts.backend = dist.get_backend(model.process_group)
         self._facts.note_parameters(model.parameters())
-        if self._arm == "ddp":
-            return
-        if dist.get_world_size(model.process_group) != dist.get_world_size():
-            self._refusal.refuse(
-                f"DistributedDataParallel got a process group of {dist.get_world_size(model.process_group)} of the "
-                f"{dist.get_world_size()} ranks; models that span all ranks can be compared"
-            )
-        import ringtune.torch as hvd  # noqa: PLC0415  (the other arm has no engine)
+        size = dist.get_world_size(model.process_group)
+        if size != dist.get_world_size():
+            self._leave_reducer(f"wraps a model over {size} of the {dist.get_world_size()} ranks")
+        if self._serves_buckets:
+            import ringtune.torch as hvd  # noqa: PLC0415  (the other arm has no engine)
 
-        hvd.init()
-        self._register(model, hvd.DdpState(), hvd.ddp_hook)
+            hvd.init()
+            self._register(model, hvd.DdpState(), hvd.ddp_hook)
 
     def _take_hook(self, model: Any, state: object, hook: Any) -> None:
         """Register a hook of the script's, where both arms can have it."""
         if getattr(hook, "__module__", "") == "ringtune.torch.ddp":
             self._facts.hooks += 1  # the engine's arm has it already, and the other one is DDP without it
-        elif hook is not allreduce_hook:
-            name = getattr(hook, "__qualname__", repr(hook))
-            self._refusal.refuse(
-                f"the script registers the communication hook {name}, in whose place ringtune's cannot stand; leave "
-                "it out for the comparison"
-            )
-        elif self._arm == "ddp":
+            return
+        if hook is not allreduce_hook:
+            self._leave_reducer(f"registers the communication hook {getattr(hook, '__qualname__', repr(hook))}")
+        if not self._serves_buckets:
             self._register(model, state, hook)
+
+    def _leave_reducer(self, reason: str) -> None:
+        """Note why the engine cannot take over DDP's reducer; in the engine's arm that ends a run which counts on it."""
+        self._facts.own_groups = self._facts.own_groups or reason
+        if self._serves_buckets:
+            self._refusal.refuse(f"the script {reason} in ringtune's arm alone; let it do the same in every run")

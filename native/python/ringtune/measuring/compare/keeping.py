@@ -35,6 +35,7 @@ class KeptComparison:
         low: Lower end of its 90 % interval.
         high: Upper end.
         version: Version of ringtune.
+        baseline: Name of the other arm.
     """
 
     unix_time_s: float
@@ -49,6 +50,7 @@ class KeptComparison:
     low: float
     high: float
     version: str
+    baseline: str = "DDP"
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "KeptComparison":

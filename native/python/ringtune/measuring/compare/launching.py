@@ -4,7 +4,6 @@
 import math
 import re
 import secrets
-import socket
 import sys
 import tempfile
 import time
@@ -16,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.errors import RingtuneError
+from ringtune.settings.variables import SUBSTITUTED_TORCH_BACKENDS, TORCH_BACKEND_NAME
 from ringtune.system.child_process import WITH_STDOUT, Child, Tie
 
 from .messages import Arm, RunOrder, record_in
 from .request import CompareRequest
+from .script_facts import FOR_GROUPS
 
 END_S = 60.0  # limit from the last step to the job's end, which may save a model on its way
 TAIL_LINES = 30
@@ -27,7 +28,8 @@ LINE_BYTES = 2000
 NO_PREFIX = "--no-prefix-output"
 FIRST_TO_FAIL = re.compile(r"ringtune run: rank (\d+) of (\d+) \(.*the first to fail")
 RANK_MODULE = "ringtune.measuring.compare.rank_program"
-ARM_NAMES: Mapping[Arm, str] = {"ddp": "DDP", "ringtune": "ringtune"}
+ARM_NAMES: Mapping[Arm, str] = {"ddp": "PyTorch alone", "ringtune": "ringtune"}
+"""Names of the arms before it is known which part of PyTorch the script uses."""
 
 
 class ComparisonError(RingtuneError):
@@ -53,6 +55,16 @@ class Run:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def serves_groups(self) -> bool:
+        """True if the script can be compared by its process groups alone."""
+        return self.facts.get("written_for") == FOR_GROUPS
+
+    @property
+    def name(self) -> str:
+        """The arm's name for people."""
+        return self.arm if self.arm == "ringtune" else "Gloo" if self.serves_groups else "DDP"
+
+    @property
     def steps_per_s(self) -> float:
         """Steps per second."""
         return self.steps / self.seconds
@@ -71,15 +83,13 @@ class StoreAddress:
     find_port: Callable[[], int]
 
 
-def free_port() -> int:
-    """Return a port of this machine that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
-
-
 class Runs:
-    """Starts runs of a request, one at a time."""
+    """Starts runs of a request, one at a time.
+
+    Attributes:
+        serves_groups: Whether the engine's arm runs the script's process groups, in the place of Gloo; False: its
+            gradients alone. The first run under PyTorch alone shows which of them the script needs.
+    """
 
     def __init__(self, request: CompareRequest, environ: Mapping[str, str], place: StoreAddress) -> None:
         """Prepare; nothing is started.
@@ -92,6 +102,7 @@ class Runs:
         self._request = request
         self._environ = {**environ, **request.sent}
         self._place = place
+        self.serves_groups = request.serves_groups
 
     def run(self, arm: Arm, steps: int, on_progress: Callable[[int], None]) -> Run:
         """Run an arm once, in fresh processes.
@@ -113,11 +124,14 @@ class Runs:
             master_address=self._place.address,
             master_port=self._place.find_port(),
             is_module=request.program_of(arm).is_module,
+            serves_groups=self.serves_groups,
         )
+        in_gloos_place = {TORCH_BACKEND_NAME: SUBSTITUTED_TORCH_BACKENDS[0]}
+        environ = {**self._environ, **(in_gloos_place if self.serves_groups and arm == "ringtune" else {})}
         with (
             tempfile.TemporaryDirectory(prefix="ringtune-compare-") as folder,
             Child(
-                self._command(order, folder), self._environ, stderr=WITH_STDOUT, tie=Tie.CHILD, has_session=False
+                self._command(order, folder), environ, stderr=WITH_STDOUT, tie=Tie.CHILD, has_session=False
             ) as child,
         ):
             watch = _Watch(child, order, request.silence_s, on_progress, output=Path(folder))

@@ -31,6 +31,7 @@ class RunOrder:
         master_address: Address at which rank 0 of torch's process group listens.
         master_port: Its port.
         is_module: Whether the program is a module's name, as of `python -m`.
+        serves_groups: Whether the program's process groups are the engine's in that arm, and not its gradients alone.
     """
 
     token: str
@@ -40,6 +41,7 @@ class RunOrder:
     master_address: str
     master_port: int
     is_module: bool = False
+    serves_groups: bool = False
 
     def to_argument(self) -> str:
         """Return the order as one argument of a command line."""

@@ -17,7 +17,7 @@ from ringtune.meeting.bootstrap.torch_variables import tell_torch
 
 from .import_watch import ImportWatch
 from .messages import ENGINE_SESSION, RecordWriter, RunOrder
-from .script_facts import NotComparable, Refusal, ScriptFacts
+from .script_facts import ASKED_FOR, NotComparable, Refusal, ScriptFacts
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -48,7 +48,8 @@ def _patches(
     order: RunOrder, reporter: RecordWriter, reports: list[Callable[[], None]], *, is_measuring: bool
 ) -> dict[str, Callable[[], None]]:
     """Return what is done after the import of each module."""
-    facts, refusal = ScriptFacts(), Refusal(reporter)
+    facts, refusal = ScriptFacts(own_groups=ASKED_FOR if order.serves_groups else ""), Refusal(reporter)
+    serves_buckets = order.arm == "ringtune" and not order.serves_groups
 
     def watch_torch() -> None:
         import torch  # noqa: PLC0415  (the script imports it first)
@@ -60,7 +61,7 @@ def _patches(
         counter = StepCounter(order, facts, reporter, is_measuring=is_measuring)
         counter.install()
         reports.append(lambda: counter.report(did_script_end=True))
-        DdpModels(order.arm, facts, refusal).install()
+        DdpModels(facts, refusal, serves_buckets=serves_buckets).install()
 
     def watch_ringtune() -> None:
         from .ddp_optimizer import DistributedOptimizers  # noqa: PLC0415

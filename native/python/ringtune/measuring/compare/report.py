@@ -7,7 +7,7 @@ from ringtune.system.counts import counted
 
 from .comparison import FinishedComparison
 from .launching import Run
-from .script_facts import FOR_DDP, FOR_HOOK, FOR_OPTIMIZER
+from .script_facts import FOR_DDP, FOR_GROUPS, FOR_HOOK, FOR_OPTIMIZER
 
 JSON_SCHEMA = 1
 HOW = {
@@ -23,6 +23,10 @@ HOW = {
         "The script is written for ringtune's DistributedOptimizer and runs as it is there; in the other arm DDP's own "
         "reducer averages the same gradients in the backward pass, and hvd's other calls go through ringtune."
     ),
+    FOR_GROUPS: (
+        "The script runs as it is in both arms: with torch's process groups on Gloo, and with ringtune's backend in "
+        "Gloo's place (ringtune run --torch-backend)."
+    ),
 }
 """Construction of each arm, by the library that the script was written for."""
 
@@ -36,9 +40,9 @@ def text_report(comparison: FinishedComparison) -> str:
     backend = f" ({facts['backend']})" if facts.get("backend") else ""
     lines = [
         f"{request.title}: {counted(request.ranks, 'rank')}{hosts}, {runs}",
-        f"  DDP         {verdict.ddp_steps_per_s:.4g} steps/s{backend}",
+        f"  {verdict.baseline:<12}{verdict.ddp_steps_per_s:.4g} steps/s{backend}",
         f"  ringtune    {verdict.ringtune_steps_per_s:.4g} steps/s",
-        f"  ringtune / DDP  {verdict.ratio_text}",
+        f"  ringtune / {verdict.baseline}  {verdict.ratio_text}",
         verdict.sentence,
         "",
         how_arms_were_made(comparison),

@@ -12,6 +12,7 @@ from typing import Any
 
 from ringtune.errors import ConfigError
 from ringtune.measuring.bench.workloads import read_workload
+from ringtune.settings.variables import TORCH_BACKEND_NAME
 
 from .messages import Arm
 
@@ -29,7 +30,9 @@ _PLACES = (
     *("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"),
     *("HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME"),
     *("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS", "RINGTUNE_JOB_KEY"),
+    TORCH_BACKEND_NAME,
 )
+"""Variables that each run gets as its arm needs them."""
 _LEFT_OUT = ("AUTOTUNE", "HOROVOD_AUTOTUNE", "RINGTUNE_TIMELINE", "HOROVOD_TIMELINE", "RINGTUNE_METRICS_PORT")
 """Variables that would slow one arm alone."""
 
@@ -89,6 +92,8 @@ class CompareRequest:
         hosts: Hosts as `-H` takes them; None: all ranks on this machine.
         reach: Remote shell for other hosts: values of `-p`, `-i` and `--rsh`, None where they are not given.
         sent: Variables that the ranks of all hosts get besides those that always go there.
+        serves_groups: Whether the engine serves the program's process groups from the first run on, in the place of
+            Gloo; False: if that is the only way in which the program can be compared.
     """
 
     ranks: int
@@ -102,6 +107,7 @@ class CompareRequest:
     hosts: str | None = None
     reach: Mapping[str, Any] = field(default_factory=dict)
     sent: Mapping[str, str] = field(default_factory=dict)
+    serves_groups: bool = False
 
     def check(self) -> None:
         """Raise `ConfigError` for what cannot be compared, a file that holds no gradients included."""

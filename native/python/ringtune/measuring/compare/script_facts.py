@@ -7,7 +7,9 @@ from typing import Any, NoReturn
 
 from .messages import RecordWriter
 
-FOR_DDP, FOR_HOOK, FOR_OPTIMIZER = "ddp", "ringtune_hook", "ringtune_optimizer"
+FOR_DDP, FOR_HOOK, FOR_OPTIMIZER, FOR_GROUPS = "ddp", "ringtune_hook", "ringtune_optimizer", "process_groups"
+SERVED_BACKENDS = ("gloo", "ringtune")
+ASKED_FOR = "is to be run on ringtune's backend, by --torch-backend"
 
 
 class NotComparable(SystemExit):
@@ -24,7 +26,9 @@ class ScriptFacts:
         optimizers: Optimizers that it gave to ringtune's DistributedOptimizer.
         gradients: Parameters whose gradients are reduced in a step.
         gradient_bytes: Their bytes.
-        backend: Backend of torch's process group that DDP uses; empty where there is none.
+        backend: Backend of torch's process group that DDP uses, or of the default one for the CPU; empty where there
+            is none.
+        own_groups: Clause on why the engine cannot take over DDP's reducer, but process groups; empty where it can.
         device: Type of the device that the gradients are on.
         torch: Version of PyTorch.
     """
@@ -35,6 +39,7 @@ class ScriptFacts:
     gradients: int = 0
     gradient_bytes: int = 0
     backend: str = ""
+    own_groups: str = ""
     device: str = ""
     torch: str = ""
 
@@ -47,6 +52,8 @@ class ScriptFacts:
 
     def written_for(self) -> str:
         """Return for whom the script was written."""
+        if self.own_groups:
+            return FOR_GROUPS
         if self.optimizers:
             return FOR_OPTIMIZER
         return FOR_HOOK if self.hooks else FOR_DDP
@@ -73,17 +80,23 @@ class Refusal:
         raise NotComparable(1)
 
     def check(self, facts: ScriptFacts) -> None:
-        """Refuse a script that steps an optimizer and leaves open how its gradients are averaged, or does so twice."""
+        """Refuse a script whose gradients two reduce, or whose communication neither DDP nor Gloo carries."""
         if facts.ddp_models and facts.optimizers:
             self.refuse(
                 "the script wraps a model in DistributedDataParallel and an optimizer in ringtune's "
                 "DistributedOptimizer, which reduces gradients twice; keep one of the two"
             )
-        if not facts.ddp_models and not facts.optimizers:
+        if not facts.own_groups:
+            return
+        if facts.optimizers or facts.hooks:
             self.refuse(
-                "the script's optimizer steps, but neither is a model wrapped in torch.nn.parallel."
-                "DistributedDataParallel nor the optimizer in ringtune.torch.DistributedOptimizer; add one of them. "
-                "FSDP, DeepSpeed, Horovod itself (change its import to `import ringtune.torch as hvd`) and loops that "
-                "average gradients by hand cannot be run both ways; `ringtune compare --gradients FILE` compares the "
-                "gradients alone"
+                f"the script {facts.own_groups}, and calls ringtune itself; leave --torch-backend or ringtune's calls "
+                "out"
+            )
+        if facts.backend not in SERVED_BACKENDS:
+            self.refuse(
+                f"the script {facts.own_groups}; ringtune's backend can take the place of Gloo there, but there is no "
+                'process group of torch\'s in which Gloo serves the CPU. Say init_process_group("gloo"), change an '
+                "import of Horovod to `import ringtune.torch as hvd`, or use `ringtune compare --gradients FILE` for "
+                "the gradients alone"
             )

@@ -11,12 +11,18 @@ import time
 from typing import Any
 
 import torch
+from torch import distributed as dist
+from torch.distributed import distributed_c10d
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .messages import ENGINE_SESSION, RecordWriter, RunOrder
 from .script_facts import Refusal, ScriptFacts
 
 PROGRESS_S = 0.5
+WRAPS_NOTHING = (
+    "wraps neither a model in torch.nn.parallel.DistributedDataParallel nor an optimizer in "
+    "ringtune.torch.DistributedOptimizer"
+)
 
 
 class EnoughSteps(SystemExit):
@@ -43,6 +49,7 @@ class StepCounter:
         self._count = 0
         self._begin_s = self._last_s = self._told_s = 0.0
         self._is_reported = False
+        self._has_engine_worked = False
 
     def install(self) -> None:
         """Have torch call this counter after each step of any optimizer."""
@@ -57,11 +64,13 @@ class StepCounter:
         """
         del args, kwargs
         if self._optimizer is None:
+            self._note_groups(optimizer)
             Refusal(self._reporter).check(self._facts)
             self._optimizer = optimizer
         if optimizer is not self._optimizer:
             return
         self._count += 1
+        self._has_engine_worked = self._has_engine_worked or _has_engine_worked()
         is_last = self._count >= self._order.warmup_steps + self._order.steps
         if is_last or self._count == self._order.warmup_steps:
             _finish_device()
@@ -75,6 +84,15 @@ class StepCounter:
             self.report(did_script_end=False)
             raise EnoughSteps(0)
 
+    def _note_groups(self, optimizer: Any) -> None:
+        """Note the facts of a script that averages gradients itself, or by what is not DDP."""
+        facts = self._facts
+        if not facts.ddp_models and not facts.optimizers:
+            facts.own_groups = facts.own_groups or WRAPS_NOTHING
+            facts.note_parameters(parameter for group in optimizer.param_groups for parameter in group["params"])
+        if facts.own_groups:
+            facts.backend = _backend_of_cpu()
+
     def report(self, *, did_script_end: bool) -> None:
         """Report what was measured, once.
 
@@ -86,7 +104,8 @@ class StepCounter:
         self._is_reported = True
         steps = max(self._count - self._order.warmup_steps, 0)
         seconds = self._last_s - self._begin_s if steps else 0.0
-        facts = {**self._facts.to_json(), "engine_bytes": _engine_bytes()}
+        used = {"engine_bytes": _engine_bytes(), "has_engine_worked": self._has_engine_worked}
+        facts = {**self._facts.to_json(), **used}
         self._reporter.write("measured", steps=steps, seconds=seconds, did_script_end=did_script_end, facts=facts)
 
 
@@ -96,6 +115,20 @@ def _engine_bytes() -> int:
     if session is None or not session.SESSION.is_initialized:
         return 0
     return int(session.SESSION.require().engine.counters()["bytes_reduced"])
+
+
+def _has_engine_worked() -> bool:
+    """Return whether an engine of this rank has moved a tensor, in any process group."""
+    session = sys.modules.get(ENGINE_SESSION)
+    return session is not None and any(world.engine.counters()["tensors"] for world in session.SESSION.worlds)
+
+
+def _backend_of_cpu() -> str:
+    """Return the backend of the default process group for the CPU; empty where there is none."""
+    if not dist.is_available() or not dist.is_initialized():
+        return ""
+    config = distributed_c10d.BackendConfig(distributed_c10d.Backend(distributed_c10d.get_backend_config()))
+    return str(config.get_device_backend_map().get("cpu", ""))
 
 
 def _finish_device() -> None:

@@ -26,6 +26,7 @@ class Verdict:
         level: Confidence level of the interval.
         spread: Highest rate of an arm over its lowest, of the arm where that is more.
         ratio_spread: Highest ratio of a pair over the lowest.
+        baseline: Name of the other arm for people.
     """
 
     ddp_steps_per_s: float
@@ -36,6 +37,7 @@ class Verdict:
     level: float = CI_LEVEL
     spread: float = 1.0
     ratio_spread: float = 1.0
+    baseline: str = "DDP"
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Run, Run]]) -> "Verdict":
@@ -59,6 +61,7 @@ class Verdict:
             1 + interval.high,
             spread=max(max(ddp) / min(ddp), max(ringtune) / min(ringtune)),
             ratio_spread=max(ratios) / min(ratios),
+            baseline=pairs[0][0].name,
         )
 
     @property
@@ -89,7 +92,7 @@ class Verdict:
         if self.winner == "ringtune":
             return "ringtune's engine is faster here."
         if self.winner == "ddp":
-            return "DDP is faster here."
+            return f"{self.baseline} is faster here."
         if not self.is_steady:
             return (
                 f"No difference is shown, and none could be: runs of one arm differ by {self.spread:.1f} times, and "

@@ -5,9 +5,11 @@ import os
 from collections.abc import Mapping
 
 RUN_ID = "ringtune"
+STORE_NAMES = ("MASTER_ADDR", "MASTER_PORT")
+"""Variables that name the host and the port of torch's store."""
 
 
-def torch_variables(environ: Mapping[str, str], address: str, port: int) -> dict[str, str]:
+def torch_variables(environ: Mapping[str, str], address: str, port: int | str) -> dict[str, str]:
     """Return what `torchrun` would set for a rank; its agent's store is not among it, rank 0 serves one.
 
     Args:
@@ -17,8 +19,7 @@ def torch_variables(environ: Mapping[str, str], address: str, port: int) -> dict
     """
     local_size, hosts = environ["HOROVOD_LOCAL_SIZE"], environ["HOROVOD_CROSS_SIZE"]
     return {
-        "MASTER_ADDR": address,
-        "MASTER_PORT": str(port),
+        **dict(zip(STORE_NAMES, (address, str(port)), strict=True)),
         "RANK": environ["RINGTUNE_RANK"],
         "WORLD_SIZE": environ["RINGTUNE_WORLD_SIZE"],
         "LOCAL_RANK": environ["HOROVOD_LOCAL_RANK"],

@@ -25,6 +25,7 @@ from tests.integration.remote_shells import ONE, TWO, write_rsh
 RANKS = 2
 WARMUP_STEPS = 2
 SCRIPT_STEPS = 9
+FACTS_OF_GROUPS = ("written_for", "backend", "gradients", "has_engine_worked")
 GRADIENTS: dict[str, Any] = {
     "name": "small",
     "dtype": "float32",
@@ -37,14 +38,28 @@ RunArm = Callable[..., Run]
 def run_arm(tmp_path: Path) -> RunArm:
     """Return the function that runs a program in an arm, with its findings in the arm's folder; hosts get a value."""
 
-    def run(arm: Arm, name: str, *arguments: str, steps: int = 1000, hosts: str | None = None, **reach: str) -> Run:
+    def run(
+        arm: Arm,
+        name: str,
+        *arguments: str,
+        steps: int = 1000,
+        hosts: str | None = None,
+        serves_groups: bool = False,
+        **reach: str,
+    ) -> Run:
         folder = tmp_path / arm
         folder.mkdir(exist_ok=True)
         words = (str(PROGRAMS / f"{name}.py"), str(folder), *arguments)
         options = {f"--{name}": value for name, value in reach.items()}
         sent = {"SET_BEFORE_TORCH": "sent"} if hosts else {}
         request = CompareRequest(
-            RANKS, RankProgram.parse(words), warmup_steps=WARMUP_STEPS, hosts=hosts, reach=options, sent=sent
+            RANKS,
+            RankProgram.parse(words),
+            warmup_steps=WARMUP_STEPS,
+            hosts=hosts,
+            reach=options,
+            sent=sent,
+            serves_groups=serves_groups,
         )
         environ = arm_environment(clean_environment({}, "0"))
         place = meeting_place(None if hosts is None else parse_hosts(hosts), RANKS, options)
@@ -74,6 +89,30 @@ def test_a_script_for_ddp_trains_alike_in_both_arms(tmp_path: Path, run_arm: Run
             assert "nothing" == found["set_before_torch"], "the script imports torch first"
     assert 0 == runs["ddp"].facts["engine_bytes"]
     assert runs["ringtune"].facts["engine_bytes"] >= SCRIPT_STEPS * runs["ringtune"].facts["gradient_bytes"]
+
+
+@pytest.mark.parametrize("mode", ["plain", "by_hand", "foreign_hook"])
+def test_a_script_trains_alike_on_gloo_and_in_its_place(tmp_path: Path, run_arm: RunArm, mode: str) -> None:
+    """Same weights with the script's own collectives and hooks; they are Gloo's in one arm and ringtune's in the other."""
+    runs = {arm: run_arm(arm, "compared_ddp", str(SCRIPT_STEPS), mode, serves_groups=True) for arm in ARMS}
+
+    expect_same_weights([found for arm in ARMS for found in findings(tmp_path / arm)])
+    found = {arm: tuple(run.facts[name] for name in FACTS_OF_GROUPS) for arm, run in runs.items()}
+    assert ("process_groups", "gloo", 4, False) == found["ddp"]
+    assert ("process_groups", "ringtune", 4, True) == found["ringtune"]
+
+
+def test_the_way_follows_from_the_script(tmp_path: Path) -> None:
+    """A script with collectives of its own is compared by its process groups, without an option; the report says so."""
+    words = ["--steps", "4", "--json", str(PROGRAMS / "compared_ddp.py"), str(tmp_path), "1000", "by_hand"]
+
+    finished = run_job(compared(*words), {"XDG_CACHE_HOME": str(tmp_path)})
+
+    assert 0 == finished.code, finished.text
+    written = json.loads(finished.stdout)
+    assert "process_groups" == written["script"]["written_for"]
+    assert "in Gloo's place" in written["arms"]
+    assert "pair 2 of 2, Gloo:" in finished.stderr
 
 
 def expect_same_weights(found: list[Any]) -> None:
@@ -149,28 +188,41 @@ def test_ranks_on_several_hosts_are_compared(tmp_path: Path, run_arm: RunArm) ->
     assert [([0, 2, 0], "sent"), ([1, 2, 0], "sent")] == [(rank["place"], rank["set_before_torch"]) for rank in found]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "reason"),
-    [
-        ("compared_ddp", ("9", "unwrapped"), "neither is a model wrapped in"),
-        ("compared_ddp", ("9", "foreign_hook"), "registers the communication hook fp16_compress_hook"),
-        ("compared_horovod", ("adasum",), "by Adasum, which DDP does not have"),
-    ],
-)
-def test_a_script_that_cannot_run_both_ways_is_told_why(
-    run_arm: RunArm, name: str, arguments: tuple[str, ...], reason: str
-) -> None:
+def test_a_script_that_cannot_run_both_ways_is_told_why(run_arm: RunArm) -> None:
     """A sentence with what to do; the job is ended."""
-    with pytest.raises(ComparisonError, match="cannot be run both ways") as refused:
-        run_arm("ddp", name, *arguments)
-
-    assert reason in str(refused.value)
+    with pytest.raises(ComparisonError, match=r"cannot be run both ways.*by Adasum, which DDP does not have"):
+        run_arm("ddp", "compared_horovod", "adasum")
 
 
-def test_a_model_over_a_part_of_the_ranks_is_refused(run_arm: RunArm) -> None:
-    """A model over a part of the ranks is refused, for its buckets are not the world's."""
-    with pytest.raises(ComparisonError, match="a process group of 1 of the 2 ranks"):
-        run_arm("ringtune", "compared_ddp", "9", "half")
+@pytest.mark.parametrize(
+    ("mode", "reason"), [("half", "wraps a model over 1 of the 2 ranks"), ("foreign_hook", "fp16_compress_hook")]
+)
+def test_the_engine_takes_over_no_buckets_that_are_not_ddps_own(run_arm: RunArm, mode: str, reason: str) -> None:
+    """Models over a part of the ranks and other hooks are told; the arm that would serve the buckets refuses them."""
+    without = run_arm("ddp", "compared_ddp", str(SCRIPT_STEPS), mode)
+
+    assert "process_groups" == without.facts["written_for"]
+    assert reason in without.facts["own_groups"]
+    with pytest.raises(ComparisonError, match=reason):
+        run_arm("ringtune", "compared_ddp", str(SCRIPT_STEPS), mode)
+
+
+def test_a_script_without_a_process_group_is_told_what_to_do(tmp_path: Path) -> None:
+    """Ranks that train each for itself leave nothing to compare."""
+    script = tmp_path / "alone.py"
+    script.write_text(
+        "import torch\n"
+        "model = torch.nn.Linear(1, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters())\n"
+        "model(torch.ones(1)).backward()\n"
+        "optimizer.step()\n",
+        encoding="utf-8",
+    )
+
+    finished = run_job(compared(str(script)))
+
+    assert 1 == finished.code, finished.text
+    assert "there is no process group of torch's in which Gloo serves the CPU" in finished.stderr
 
 
 def test_a_script_of_too_few_steps_is_told_so(run_arm: RunArm) -> None:
@@ -212,7 +264,7 @@ def test_the_error_of_the_rank_that_failed_first_is_shown(tmp_path: Path) -> Non
     finished = run_job(compared(*program("compared_ddp")[:1], str(script), "--lr", "1", "--pairs=4"))
 
     assert (1, "") == (finished.code, finished.stdout), finished.text
-    assert "the script failed under DDP (exit code 1)" in finished.stderr
+    assert "the script failed under PyTorch alone (exit code 1)" in finished.stderr
     assert "--pairs=4 stands behind the script and went to that; put it before the script if" in finished.stderr
     assert "The last lines of rank 1, the first to fail:" in finished.stderr
     assert "ValueError: my bug" in finished.stderr
@@ -247,7 +299,7 @@ def test_a_run_without_a_step_is_ended(tmp_path: Path) -> None:
     finished = run_job(compared("--timeout", "5", str(script)))
 
     assert 1 == finished.code, finished.text
-    assert "no optimizer step under DDP within 5 s; raise --timeout" in finished.stderr
+    assert "no optimizer step under PyTorch alone within 5 s; raise --timeout" in finished.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -9)])

@@ -2,7 +2,8 @@
 """A script for DDP as users write them: own process group, accumulation by no_sync, two optimizers, a checkpoint.
 
 Arguments: the folder for what each rank ends with; the number of steps; what to do besides: `hook` registers ringtune's
-communication hook, `foreign_hook` one of PyTorch's, `half` wraps over a part of the ranks, `unwrapped` does not wrap.
+communication hook, `foreign_hook` one of PyTorch's, `half` wraps over a part of the ranks, `by_hand` does not wrap and
+averages gradients itself.
 """
 
 import json
@@ -20,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel as Ddp
 
 def wrapped(network: torch.nn.Module, mode: str) -> torch.nn.Module:
     """Return the model as the mode says."""
-    if mode == "unwrapped":
+    if mode == "by_hand":
         return network
     group = None if mode != "half" else dist.new_group([dist.get_rank()], use_local_synchronization=True)
     model = Ddp(network, process_group=group)
@@ -32,6 +33,14 @@ def wrapped(network: torch.nn.Module, mode: str) -> torch.nn.Module:
     if mode == "foreign_hook":
         model.register_comm_hook(None, fp16_compress_hook)
     return model
+
+
+def average_gradients(parameters: list[torch.nn.Parameter]) -> None:
+    """Average the gradients over the ranks, one by one."""
+    for parameter in parameters:
+        assert parameter.grad is not None
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= dist.get_world_size()
 
 
 def main(folder: Path, steps: int, mode: str) -> None:
@@ -52,6 +61,8 @@ def main(folder: Path, steps: int, mode: str) -> None:
                 with model.no_sync():
                     model(torch.randn(4, 8)).square().mean().backward()
             model(torch.randn(4, 8)).square().mean().backward()
+            if mode == "by_hand":
+                average_gradients(parameters)
             second.step()
             optimizer.step()
         sys.stdout.write("trained to the end\n")

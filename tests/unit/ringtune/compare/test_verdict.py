@@ -99,8 +99,8 @@ def test_a_rate_that_is_none_has_no_verdict(seconds: float) -> None:
     [
         ({"steps": 0, "seconds": 0.0}, "before 6 steps of a torch optimizer"),
         ({"steps": "many", "seconds": 1.0}, "before 6 steps of a torch optimizer"),
-        ({"steps": 10, "seconds": math.nan}, "10 steps under DDP took nan s"),
-        ({"steps": 1, "seconds": 0.0}, "1 step under DDP took 0.0 s"),
+        ({"steps": 10, "seconds": math.nan}, "10 steps under PyTorch alone took nan s"),
+        ({"steps": 1, "seconds": 0.0}, "1 step under PyTorch alone took 0.0 s"),
         ({"steps": 10, "seconds": None}, "which is no time"),
     ],
 )

@@ -34,7 +34,7 @@ HOROVODRUN = (
 # What the launcher takes of its own, under the names that it had before.
 RINGTUNE = (
     *("--num-ranks", "--env", "--slots", "--ssh-identity", "--rsh", "--prefix-output", "--no-prefix-output"),
-    *("--timeline", "--hosts-from"),
+    *("--timeline", "--hosts-from", "--torch-backend"),
 )
 
 

@@ -25,7 +25,7 @@ from tests.integration.remote_shells import ONE, TWO, write_rsh
 RANKS = 2
 WARMUP_STEPS = 2
 SCRIPT_STEPS = 9
-FACTS_OF_GROUPS = ("written_for", "backend", "gradients", "has_engine_worked")
+FACTS_OF_GROUPS = ("written_for", "backend", "has_engine_worked")
 GRADIENTS: dict[str, Any] = {
     "name": "small",
     "dtype": "float32",
@@ -93,13 +93,13 @@ def test_a_script_for_ddp_trains_alike_in_both_arms(tmp_path: Path, run_arm: Run
 
 @pytest.mark.parametrize("mode", ["plain", "by_hand", "foreign_hook"])
 def test_a_script_trains_alike_on_gloo_and_in_its_place(tmp_path: Path, run_arm: RunArm, mode: str) -> None:
-    """Same weights with the script's own collectives and hooks; they are Gloo's in one arm and ringtune's in the other."""
+    """Weights are the same where the script's collectives and hooks are Gloo's, and where they are ringtune's."""
     runs = {arm: run_arm(arm, "compared_ddp", str(SCRIPT_STEPS), mode, serves_groups=True) for arm in ARMS}
 
     expect_same_weights([found for arm in ARMS for found in findings(tmp_path / arm)])
     found = {arm: tuple(run.facts[name] for name in FACTS_OF_GROUPS) for arm, run in runs.items()}
-    assert ("process_groups", "gloo", 4, False) == found["ddp"]
-    assert ("process_groups", "ringtune", 4, True) == found["ringtune"]
+    assert ("process_groups", "gloo", False) == found["ddp"]
+    assert ("process_groups", "ringtune", True) == found["ringtune"]
 
 
 def test_the_way_follows_from_the_script(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def rows_of(samplers: Samplers, batch_size: int) -> Iterator[list[int]]:
 
 @pytest.mark.timeout(LIMIT_S + 60)
 def test_lightning_ends_with_the_weights_of_one_process(tmp_path: Path) -> None:
-    """Its DDP tuned, its DDP on the engine, and `DistributedOptimizer` in DDP's place; gradients are clipped."""
+    """Its DDP tuned, its DDP and its process groups on the engine, `DistributedOptimizer`; gradients are clipped."""
     module = follow(tmp_path, "lightning")
     dataset = module.examples()
     samplers: Samplers = [torch.utils.data.DistributedSampler(dataset, 2, rank) for rank in range(2)]
@@ -97,13 +97,14 @@ def test_lightning_ends_with_the_weights_of_one_process(tmp_path: Path) -> None:
     ways = ("ddp", "engine", "optimizer")
     check_logs(tmp_path, *ways)
     check_weights(
-        net.state_dict(), {way: torch.load(tmp_path / f"{way}.ckpt", weights_only=True)["state_dict"] for way in ways}
+        net.state_dict(),
+        {way: torch.load(tmp_path / f"{way}.ckpt", weights_only=True)["state_dict"] for way in (*ways, "backend")},
     )
 
 
 @pytest.mark.timeout(LIMIT_S + 60)
 def test_accelerate_ends_with_the_weights_of_one_process(tmp_path: Path) -> None:
-    """Its DDP tuned, its DDP on the engine, and `DistributedOptimizer` in DDP's place."""
+    """Its DDP tuned, its DDP and its process groups on the engine, and `DistributedOptimizer` in DDP's place."""
     module = follow(tmp_path, "accelerate")
     dataset, model = module.examples(), module.make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -116,12 +117,15 @@ def test_accelerate_ends_with_the_weights_of_one_process(tmp_path: Path) -> None
 
     ways = ("ddp", "engine", "optimizer")
     check_logs(tmp_path, *ways)
-    check_weights(model.state_dict(), {way: torch.load(tmp_path / f"{way}.pt", weights_only=True) for way in ways})
+    check_weights(
+        model.state_dict(),
+        {way: torch.load(tmp_path / f"{way}.pt", weights_only=True) for way in (*ways, "backend")},
+    )
 
 
 @pytest.mark.timeout(LIMIT_S + 60)
 def test_the_trainer_ends_with_the_weights_of_one_process(tmp_path: Path) -> None:
-    """Its DDP tuned, and its DDP on the engine; gradients are clipped, as the trainer does by default."""
+    """Its DDP tuned, its DDP and its process groups on the engine; gradients are clipped, as the trainer does."""
     module = follow(tmp_path, "transformers")
     words = torch.stack([example["input_ids"] for example in module.examples()])
     model = module.make_model()
@@ -136,4 +140,7 @@ def test_the_trainer_ends_with_the_weights_of_one_process(tmp_path: Path) -> Non
 
     ways = ("ddp", "engine")
     check_logs(tmp_path, *ways)
-    check_weights(model.state_dict(), {way: type(model).from_pretrained(tmp_path / way).state_dict() for way in ways})
+    check_weights(
+        model.state_dict(),
+        {way: type(model).from_pretrained(tmp_path / way).state_dict() for way in (*ways, "backend")},
+    )

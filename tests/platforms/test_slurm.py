@@ -56,6 +56,20 @@ def test_tasks_of_a_step_meet_without_a_key(cluster: SlurmCluster, nodes: int) -
     assert expected(nodes) == sorted(finished.stdout.splitlines())
 
 
+@pytest.mark.parametrize("environ", [{}, {"RINGTUNE_TORCH_BACKEND": "gloo"}])
+def test_process_groups_of_torch_meet(cluster: SlurmCluster, environ: dict[str, str]) -> None:
+    """Torch's own variables are missing: rank 0 serves its store, on the first node, and tells the others."""
+    program = str(Path(__file__).parent / "programs" / "torch_sums.py")
+    backend = "gloo" if environ else "ringtune"
+
+    finished = cluster.run(*TWO_NODES, sys.executable, program, backend, environ=environ)
+
+    assert 0 == finished.code, finished.text
+    assert [f"rank {rank} of 4 on {NODES[rank // 2]}: 10 by ringtune" for rank in range(4)] == sorted(
+        finished.stdout.splitlines()
+    )
+
+
 def test_steps_of_an_interactive_allocation_meet(cluster: SlurmCluster) -> None:
     """`salloc` holds the nodes; each `srun` in its shell is a step of its own, also on fewer nodes."""
     steps = " && ".join((shlex.join(["srun", *PROGRAM]), shlex.join(["srun", "--nodes=1", "--ntasks=2", *PROGRAM])))

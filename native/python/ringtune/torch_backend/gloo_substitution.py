@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process groups of this backend where a program names Gloo, for tensors of the CPU: `RINGTUNE_TORCH_BACKEND=gloo`.
 
-Torch makes every process group by one function. It gets another backend here; the group keeps the name that the program
-gave, so that code which asks for "gloo" goes on. Loaded while torch is being imported: imports neither torch nor engine.
+Torch makes every process group by one function. It gets another backend here; the group keeps the name that the
+program gave, so that code which asks for "gloo" goes on. Loaded while torch is being imported, so it imports neither
+torch nor the engine.
 """
 
 from functools import wraps

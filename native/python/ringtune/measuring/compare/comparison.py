@@ -171,8 +171,8 @@ def _is_far_too_short(request: CompareRequest, pair: tuple[Run, Run]) -> bool:
 def _check_same_steps(ddp: Run, ringtune: Run) -> None:
     if ddp.steps != ringtune.steps:
         raise ComparisonError(
-            f"the script made {ddp.steps} steps under PyTorch alone and {ringtune.steps} under ringtune: it ends by the clock or "
-            "by chance; let it run for longer than --seconds, or give --steps"
+            f"the script made {ddp.steps} steps under PyTorch alone and {ringtune.steps} under ringtune: it ends by "
+            "the clock or by chance; let it run for longer than --seconds, or give --steps"
         )
 
 
@@ -224,5 +224,6 @@ class _Display:
 
         run = runs.run(arm, steps, progressed)
         self._progress.advance(self._task)
-        self.say(f"{what}, {run.name}: {run.steps_per_s:.4g} steps/s ({counted(run.steps, 'step')} in {run.seconds:.3g} s)")
+        measured = f"{run.steps_per_s:.4g} steps/s ({counted(run.steps, 'step')} in {run.seconds:.3g} s)"
+        self.say(f"{what}, {run.name}: {measured}")
         return run

@@ -82,7 +82,7 @@ class DdpModels:
             self._register(model, state, hook)
 
     def _leave_reducer(self, reason: str) -> None:
-        """Note why the engine cannot take over DDP's reducer; in the engine's arm that ends a run which counts on it."""
+        """Note why the engine cannot take over DDP's reducer; a run that counts on it ends."""
         self._facts.own_groups = self._facts.own_groups or reason
         if self._serves_buckets:
             self._refusal.refuse(f"the script {reason} in ringtune's arm alone; let it do the same in every run")

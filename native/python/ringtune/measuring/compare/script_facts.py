@@ -24,7 +24,8 @@ class ScriptFacts:
         ddp_models: Models that it wrapped in DistributedDataParallel.
         hooks: Models for which it registered ringtune's communication hook.
         optimizers: Optimizers that it gave to ringtune's DistributedOptimizer.
-        gradients: Parameters whose gradients are reduced in a step.
+        gradients: Parameters whose gradients are reduced in a step; those of the optimizer that steps first, where the
+            script reduces them itself.
         gradient_bytes: Their bytes.
         backend: Backend of torch's process group that DDP uses, or of the default one for the CPU; empty where there
             is none.

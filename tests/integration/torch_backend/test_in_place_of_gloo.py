@@ -41,7 +41,7 @@ def check(finished: Finished, called: str, kind: str) -> None:
     ("given", "called"), [("gloo", "gloo"), ("cpu:gloo", "cpu:gloo"), ("", "undefined"), ("mesh", "undefined")]
 )
 def test_the_launchers_option_takes_gloos_place(given: str, called: str) -> None:
-    """Whatever way the program names Gloo or nothing, its groups are on the engine, and names are as it gave them."""
+    """The program's groups are on the engine however it names Gloo, or nothing; names are as it gave them."""
     command = ["run", "-np", "2", "--torch-backend", sys.executable, PROGRAM, *([given] if given else [])]
 
     finished = run_job(ringtune(*command))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rank 0 of a job serves torch's store: a port for it, and the variables that tell it to the ranks."""
+"""Address and port at which rank 0 of a job serves torch's store, told to the ranks by variables."""
 
 import errno
 import secrets

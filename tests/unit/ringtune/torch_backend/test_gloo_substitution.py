@@ -84,7 +84,7 @@ def test_an_unknown_value_is_an_error_of_the_first_group() -> None:
 
 
 def test_a_torch_without_the_place_says_so() -> None:
-    """Who asks for the backend hears that it will not serve; nobody else does."""
+    """A line says that the backend will not serve, if it was asked for."""
     plain, asked = python(WITHOUT_PLACE), python(WITHOUT_PLACE, **{SUBSTITUTE_NAME: "gloo"})
 
     assert (0, "") == (plain.returncode, plain.stderr)

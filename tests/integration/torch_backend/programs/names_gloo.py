@@ -13,6 +13,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from tests.integration.plain_rank import say
 
+
 def total_in(group: dist.ProcessGroup | None) -> str:
     """Add the ranks' numbers in a group, check the sum, and return what the group calls itself."""
     assert group is not None

@@ -33,9 +33,7 @@ class OpenAcceptor:
         listener = listen(address)
         self.address = bound_address(listener)
         membership = Membership(0, 3, KEY)
-        self.acceptor = acceptor_of_members(
-            self.loop, listener, membership, ("meeting", "data"), self.admitted.append
-        )
+        self.acceptor = acceptor_of_members(self.loop, listener, membership, ("meeting", "data"), self.admitted.append)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()

@@ -130,9 +130,7 @@ class Runs:
         environ = {**self._environ, **(in_gloos_place if self.serves_groups and arm == "ringtune" else {})}
         with (
             tempfile.TemporaryDirectory(prefix="ringtune-compare-") as folder,
-            Child(
-                self._command(order, folder), environ, stderr=WITH_STDOUT, tie=Tie.CHILD, has_session=False
-            ) as child,
+            Child(self._command(order, folder), environ, stderr=WITH_STDOUT, tie=Tie.CHILD, has_session=False) as child,
         ):
             watch = _Watch(child, order, request.silence_s, on_progress, output=Path(folder))
             measured = watch.to_end()

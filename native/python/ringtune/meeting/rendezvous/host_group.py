@@ -106,9 +106,7 @@ class HostGroup:
         self._channels: dict[int, Channel] = {}
         self._acceptor: Acceptor[Caller] | None = None
         if layout.local_size > 1:
-            self._acceptor = acceptor_of_members(
-                waiting.loop, listen(address), membership, (PURPOSE,), self._admit
-            )
+            self._acceptor = acceptor_of_members(waiting.loop, listen(address), membership, (PURPOSE,), self._admit)
 
     def hand_out(self, create_segment: Callable[[int], int]) -> Seat:
         """Make the segment, wait for the others, and give each its share.

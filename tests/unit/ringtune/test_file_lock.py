@@ -62,7 +62,8 @@ def test_a_waiting_caller_gets_it_afterwards(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_file_that_lost_its_name_is_opened_again(tmp_path: Path, is_replaced: bool) -> None:
     """A lock on a file that was removed or replaced after its opening locks nobody out."""
-    path, opened = tmp_path / "lock", []
+    path = tmp_path / "lock"
+    opened: list[int] = []
 
     def open_late(path: Path) -> int:
         descriptor = open_private(path)

@@ -11,12 +11,13 @@ DTYPES: tuple[str, ...]
 """Names of the element types, in the order of the engine's numbers."""
 
 SUBMISSION_VERSION: int
+"""Version of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
+
 PAUSE_MEDIANS: float
 PAUSE_MIN_MS: float
 RECENT_STEPS: int
 MIN_RECENT_STEPS: int
 """Numbers of the rule of pauses: those of `ringtune.tuner.pauses`."""
-"""Version of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
 
 KnobValue: TypeAlias = bool | int | float | str
 
@@ -119,10 +120,8 @@ class Engine:
     Dtypes are `DTYPES.index(name)`. Reduce operations are 0 Average, 1 Sum, 2 Adasum, 3 Min, 4 Max, 5 Product; the
     result is `postscale * op(prescale * x)`. Reductions take integers of 8 to 64 bits, floats of 16 to 64, and bool;
     what only moves elements takes all dtypes. 16-bit floats are accumulated in float32; bool takes Sum and Max (or),
-    Product and Min (and).
-
-    Tensors that name one `group` are reduced together once all `group_size` of them are ready on all ranks, or fail
-    together.
+    Product and Min (and). Tensors that name one `group` are reduced together once all `group_size` of them are ready on
+    all ranks, or fail together.
     """
 
     def __init__(
@@ -258,10 +257,8 @@ class Engine:
         """Return memory, its content undefined, that all ranks of this host can reduce where it is.
 
         An allreduce in place copies nothing where every rank's tensor lies at the same offset of its own such memory,
-        as equal sequences of calls give it. For worlds of one host; the memory outlives the engine.
-
-        Raises:
-            ConfigError: If the memory cannot be had, or this world has none; names needed and available bytes.
+        as equal sequences of calls give it. For worlds of one host; the memory outlives the engine. `ConfigError` names
+        needed and available bytes where the memory cannot be had, or this world has none.
         """
 
     def barrier(self) -> None:
@@ -271,17 +268,13 @@ class Engine:
         """Return whether the operation has ended, with its result in place: of a GPU's tensor, in the GPU's memory."""
 
     def is_drained(self, handle: int) -> bool:
-        """Return whether no copy from or to the buffers of a GPU's tensor is under way any more, after `wait`.
-
-        True for every handle that is not known, and in a forked child.
-        """
+        """Return whether no copy of a GPU's tensor is under way any more, after `wait`; true for an unknown handle."""
 
     def wait(self, handle: int, device: int = -1, stream: int = 0) -> Result | None:
         """Block until the handle is done (GIL released, Ctrl-C honoured); raise its error; forget the handle.
 
         After Ctrl-C the handle stays. Where a collective is under way, it has a second to move; one that does not is
         left, by which the world is lost.
-
         The result of a GPU's tensor may still be on its way to the GPU: the given stream of the given GPU goes on once
         it is there. Without a GPU named, the caller waits for that, too. Reductions and broadcasts return None.
         """

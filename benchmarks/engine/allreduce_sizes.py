@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 import ringtune.torch as hvd
-from ringtune._engine import allreduce_algorithms
 from ringtune.session.session import SESSION
 from ringtune.tuner import default_config
+from ringtune.tuner.space.parameters import ALGORITHMS_OF_ONE_HOST
 from ringtune.world.engine_config import engine_config
 
 KIB = 1024
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     hvd.init()
-    algorithms = allreduce_algorithms()
+    algorithms = ALGORITHMS_OF_ONE_HOST
     times = measure(arguments.rounds, algorithms)
     if hvd.rank() == 0:
         first, second = algorithms[:2]

@@ -22,6 +22,9 @@ TUNED_ON_NCCL = ("fusion_bytes", "cycle_ms", "response_cache", "nccl_pack_bytes"
 NCCL_HIERARCHICAL = "nccl_hierarchical"
 """Parameter with an effect on tensors that NCCL carries between several hosts, if one of them has several ranks."""
 
+ALGORITHMS_OF_ONE_HOST = ("direct", "reduce_scatter_allgather")
+"""Algorithms of the engine's registry that can run on one host, and there alone; the others run between hosts alone."""
+
 HIERARCHICAL = ("hierarchical_allreduce", "hierarchical_allgather")
 """Parameters with an effect on several hosts only, if one of them has several ranks."""
 
@@ -78,21 +81,32 @@ def with_later_knobs(config: Mapping[str, Value]) -> dict[str, Value]:
     return {**config, **{name: value for name, value in later.items() if name not in config}}
 
 
+def goes_by_host(config: Mapping[str, Value], ranks_per_host: Sequence[int]) -> bool:
+    """Return whether allreduces between hosts go host by host: asked for, or the same where every host has one rank.
+
+    Args:
+        config: Config with `hierarchical_allreduce`.
+        ranks_per_host: Number of ranks on each host.
+    """
+    return bool(config["hierarchical_allreduce"]) or (len(ranks_per_host) > 1 and max(ranks_per_host) == 1)
+
+
 def _has_hierarchy(ranks_per_host: Sequence[int]) -> bool:
     return len(ranks_per_host) > 1 and max(ranks_per_host) > 1
 
 
-def pinned_by_layout(ranks_per_host: Sequence[int]) -> dict[str, Value]:
+def pinned_by_layout(ranks_per_host: Sequence[int], algorithm: Value = AUTO) -> dict[str, Value]:
     """Return the parameters without effect in a layout, with their values.
 
     Args:
         ranks_per_host: Number of ranks on each host.
+        algorithm: Value that is asked for as `allreduce_algorithm`; one that cannot run there is `auto`.
     """
     pinned: dict[str, Value] = {}
     if not _has_hierarchy(ranks_per_host):
         pinned.update(dict.fromkeys((*HIERARCHICAL, NCCL_HIERARCHICAL), False))
-    if len(ranks_per_host) > 1:
-        pinned["allreduce_algorithm"] = AUTO  # the algorithms of the registry are for the ranks of one host
+    if algorithm != AUTO and (algorithm in ALGORITHMS_OF_ONE_HOST) == (len(ranks_per_host) > 1):
+        pinned["allreduce_algorithm"] = AUTO
     return pinned
 
 

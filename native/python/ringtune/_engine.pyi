@@ -98,6 +98,14 @@ def is_over_limit(step_ms: Sequence[float], limit_ms: float) -> bool:
 def default_algorithm_table(hosts: Sequence[int]) -> list[tuple[int | None, str, int]]:
     """Return the compiled-in rows for a layout, given by each rank's host: (max_bytes, algorithm, chunk_bytes)."""
 
+def choices_of_auto(hosts: Sequence[int], is_hierarchical: bool) -> list[str]:
+    """Return the algorithms that a table may name for a layout, given by each rank's host, under a switch's value.
+
+    Args:
+        hosts: Each rank's host.
+        is_hierarchical: Value of `hierarchical_allreduce`.
+    """
+
 class Result:
     """Result of an operation that has no output buffer of the caller's.
 

@@ -50,20 +50,20 @@ struct AnyValue {
 // A row per knob: name, type, default, allowed values, description. Everything that concerns all knobs iterates over
 // these rows: the struct, the checks, the hash, the wire format, the Python binding and, through it, the metrics. Their
 // order is that of the wire format and of the hash, so that a new knob comes last.
-#define RINGTUNE_KNOBS(KNOB)                                                                                        \
-  KNOB(fusion_bytes, uint64_t, 64 * kMiB, Range(64 * kKiB, 256 * kMiB, Zero::kOff),                                 \
-       "Largest number of bytes that are reduced together; 0: fusion is off.")                                      \
-  KNOB(cycle_ms, double, 1.0, Range(0.05, 50.0), "Longest time that a ready tensor waits for others.")              \
-  KNOB(hierarchical_allreduce, bool, false, AnyValue(), "Allreduces use shared memory inside each host.")           \
-  KNOB(hierarchical_allgather, bool, false, AnyValue(), "Allgathers use shared memory inside each host.")           \
-  KNOB(response_cache, bool, true, AnyValue(), "Tensors that were seen before are requested by number.")            \
-  KNOB(allreduce_algorithm, std::string, kAutoAlgorithm, AnyValue(), "Row of the registry, for ranks of one host.") \
-  KNOB(chunk_bytes, uint64_t, 0, Range(kMinChunkBytes, kMaxChunkBytes, Zero::kAuto),                                \
-       "Bytes that are moved at once; 0: the algorithm table decides.")                                             \
-  KNOB(nccl_pack_bytes, uint64_t, 256 * kKiB, Range(kKiB, 64 * kMiB, Zero::kOff),                                   \
-       "GPUs' tensors up to this size share one call of NCCL; 0: none do.")                                         \
-  KNOB(nccl_ctas, uint64_t, 0, Range<uint64_t>(1, 32, Zero::kAuto),                                                 \
-       "Largest number of thread blocks of NCCL on a GPU; 0: NCCL decides.")                                        \
+#define RINGTUNE_KNOBS(KNOB)                                                                                          \
+  KNOB(fusion_bytes, uint64_t, 64 * kMiB, Range(64 * kKiB, 256 * kMiB, Zero::kOff),                                   \
+       "Largest number of bytes that are reduced together; 0: fusion is off.")                                        \
+  KNOB(cycle_ms, double, 1.0, Range(0.05, 50.0), "Longest time that a ready tensor waits for others.")                \
+  KNOB(hierarchical_allreduce, bool, false, AnyValue(), "Allreduces use shared memory inside each host.")             \
+  KNOB(hierarchical_allgather, bool, false, AnyValue(), "Allgathers use shared memory inside each host.")             \
+  KNOB(response_cache, bool, true, AnyValue(), "Tensors that were seen before are requested by number.")              \
+  KNOB(allreduce_algorithm, std::string, kAutoAlgorithm, AnyValue(), "Row of the registry; auto: the table decides.") \
+  KNOB(chunk_bytes, uint64_t, 0, Range(kMinChunkBytes, kMaxChunkBytes, Zero::kAuto),                                  \
+       "Bytes that are moved at once; 0: the algorithm table decides.")                                               \
+  KNOB(nccl_pack_bytes, uint64_t, 256 * kKiB, Range(kKiB, 64 * kMiB, Zero::kOff),                                     \
+       "GPUs' tensors up to this size share one call of NCCL; 0: none do.")                                           \
+  KNOB(nccl_ctas, uint64_t, 0, Range<uint64_t>(1, 32, Zero::kAuto),                                                   \
+       "Largest number of thread blocks of NCCL on a GPU; 0: NCCL decides.")                                          \
   KNOB(nccl_hierarchical, bool, false, AnyValue(), "NCCL reduces inside each host, the engine's network across.")
 
 #define RINGTUNE_FIELD(name, type, initial, allowed, description) type name = initial;

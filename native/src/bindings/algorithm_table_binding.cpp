@@ -34,6 +34,17 @@ std::vector<Row> default_rows(const std::vector<int>& hosts) {
   return rows;
 }
 
+std::vector<std::string> choices_of_auto(const std::vector<int>& hosts, bool is_hierarchical) {
+  const Layout layout(0, hosts);
+  std::vector<std::string> names;
+  for (const AllreduceAlgorithm& algorithm : allreduce_algorithms()) {
+    if (is_choice_of_auto(algorithm, layout, is_hierarchical)) {
+      names.emplace_back(algorithm.name);
+    }
+  }
+  return names;
+}
+
 void set_rows(EngineHandle& self, const std::vector<Row>& rows) {
   std::vector<TableRow> known;
   for (const auto& [max_bytes, algorithm, chunk_bytes] : rows) {
@@ -65,6 +76,7 @@ double time_allreduce(EngineHandle& self, uint64_t size_bytes, const std::string
 
 void bind_algorithm_table(nb::module_& module, nb::class_<EngineHandle>& engine) {
   module.def("default_algorithm_table", &default_rows, "hosts"_a);
+  module.def("choices_of_auto", &choices_of_auto, "hosts"_a, "is_hierarchical"_a);
   engine.def("set_algorithm_table", &set_rows, "rows"_a)
       .def("begin_timing", &begin_timing, "max_bytes"_a)
       .def("time_allreduce", &time_allreduce, "size_bytes"_a, "algorithm"_a, "chunk_bytes"_a, "calls"_a)

@@ -43,13 +43,21 @@ Status check_row(const TableRow& row, const Layout& layout) {
   return Status::ok_status();
 }
 
+std::vector<TableRow>::const_iterator find_row(const std::vector<TableRow>& rows, const Layout& layout,
+                                               bool is_hierarchical, size_t bytes) {
+  return std::ranges::find_if(rows, [&](const TableRow& row) {
+    const AllreduceAlgorithm& algorithm = allreduce_algorithms()[static_cast<size_t>(row.algorithm)];
+    return bytes <= row.max_bytes && is_choice_of_auto(algorithm, layout, is_hierarchical);
+  });
+}
+
 }  // namespace
 
 AlgorithmTable::AlgorithmTable(const Layout& layout)
     : default_chunk_bytes_(ringtune::default_chunk_bytes(layout, kAllreduceChunkBytes)) {
   const auto algorithms = allreduce_algorithms();
   for (size_t i = 0; i < algorithms.size(); ++i) {
-    if (can_run(algorithms[i], layout, TensorMemory::kAny)) {
+    if (can_run(algorithms[i], layout, TensorMemory::kAny) && algorithms[i].auto_max_bytes > 0) {
       rows_.push_back({max_bytes(algorithms[i], layout), static_cast<int>(i), default_chunk_bytes_});
     }
   }
@@ -59,16 +67,20 @@ Status AlgorithmTable::replace(std::vector<TableRow> rows, const Layout& layout)
   for (const TableRow& row : rows) {
     if (Status s = check_row(row, layout); !s.ok()) return s;
   }
-  if (rows.empty() || rows.back().max_bytes != kAnySize) {
-    return {StatusCode::kConfigError, "the last row of the algorithm table must hold messages of any size"};
+  for (const bool is_hierarchical : {false, true}) {
+    if (find_row(rows, layout, is_hierarchical, kAnySize) == rows.end()) {
+      return {StatusCode::kConfigError, "no row of the algorithm table holds messages of any size" +
+                                            std::string(layout.host_count() == 1 ? ""
+                                                        : is_hierarchical        ? " with hierarchical_allreduce on"
+                                                                                 : " with hierarchical_allreduce off")};
+    }
   }
   rows_ = std::move(rows);
   return Status::ok_status();
 }
 
-int AlgorithmTable::algorithm(size_t bytes) const {
-  const auto holds = [bytes](const TableRow& row) { return bytes <= row.max_bytes; };
-  return std::find_if(rows_.begin(), rows_.end(), holds)->algorithm;  // the last row holds any
+int AlgorithmTable::algorithm(const Layout& layout, bool is_hierarchical, size_t bytes) const {
+  return find_row(rows_, layout, is_hierarchical, bytes)->algorithm;  // there is one for any size
 }
 
 size_t AlgorithmTable::chunk_bytes(int algorithm, size_t bytes) const {
@@ -81,7 +93,9 @@ AllreduceChoice choose_allreduce(const EngineConfig& config, const AlgorithmTabl
                                  TensorMemory memory, size_t bytes) {
   std::optional<int> algorithm = configured_algorithm(config, layout);
   if (!algorithm) {
-    algorithm = memory == TensorMemory::kRegistered ? registered_algorithm(layout, bytes) : table.algorithm(bytes);
+    algorithm = memory == TensorMemory::kRegistered && layout.host_count() == 1
+                    ? registered_algorithm(layout, bytes)
+                    : table.algorithm(layout, config.hierarchical_allreduce, bytes);
   }
   return {*algorithm, configured_chunk_bytes(config, table.chunk_bytes(*algorithm, bytes))};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table by size behind `allreduce_algorithm` = auto and `chunk_bytes` = auto: measured where the job runs, or compiled
-// in. Only speed depends on it: every algorithm and chunk gives a host's ranks the same bits.
+// in. Inside a host only speed depends on it: every algorithm and chunk gives the same bits. Between hosts the order of
+// a sum is the algorithm's (pairwise.h, ring_allreduce.cpp, hierarchical_allreduce.cpp).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ struct TableRow {
   size_t chunk_bytes;
 };
 
-// Rows in order. `auto` takes the first that holds a message; where the algorithm is given, the first of its rows.
+// Rows in order. `auto` takes the first that holds a message and is a choice of `auto` under the config in force; where
+// the algorithm is given, the first of its rows.
 class AlgorithmTable {
  public:
   // The compiled-in values.
@@ -31,7 +33,7 @@ class AlgorithmTable {
 
   std::span<const TableRow> rows() const& { return rows_; }
   std::span<const TableRow> rows() const&& = delete;  // the rows would outlive their table
-  int algorithm(size_t bytes) const;
+  int algorithm(const Layout& layout, bool is_hierarchical, size_t bytes) const;
   // The compiled-in chunk, where the algorithm has no row that holds the message.
   size_t chunk_bytes(int algorithm, size_t bytes) const;
 
@@ -45,7 +47,6 @@ struct AllreduceChoice {
   size_t chunk_bytes;
 };
 
-// Between hosts `hierarchical_allreduce` decides on the algorithm.
 AllreduceChoice choose_allreduce(const EngineConfig& config, const AlgorithmTable& table, const Layout& layout,
                                  TensorMemory memory, size_t bytes);
 

@@ -28,8 +28,9 @@ struct AllreduceTask {
 
 inline constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
 
-// Worlds in which an algorithm can run.
-enum class Reach : uint8_t { kOneHost, kSeveralHosts };
+// Worlds in which an algorithm can run: one host, or several, all ranks of which are alike to it, or which it goes
+// through host by host.
+enum class Reach : uint8_t { kOneHost, kAllRanks, kHostByHost };
 
 // Memory of a fusion's tensors: registered ones lie at the same offsets of the arenas of all ranks.
 enum class TensorMemory : uint8_t { kAny, kRegistered };
@@ -39,7 +40,8 @@ struct AllreduceAlgorithm {
   std::string_view description;
   Reach reach;
   TensorMemory memory;  // memory that it needs
-  // Compiled in: `auto` takes the first row whose bound holds the message, unless a measured table says otherwise.
+  // Compiled in: `auto` takes the first row whose bound holds the message, unless a measured table says otherwise; 0:
+  // only such a table or a config names it.
   size_t auto_max_bytes;
   Status (*run)(const AllreduceTask& task);
 };
@@ -48,14 +50,16 @@ struct AllreduceAlgorithm {
 std::span<const AllreduceAlgorithm> allreduce_algorithms();
 bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout, TensorMemory memory);
 
-// Names that a config may ask for: rows of one host that take any memory. Between hosts `hierarchical_allreduce`
-// decides.
+// Names that a config may ask for: rows that take any memory.
 std::vector<std::string_view> configurable_allreduce_algorithms();
 
-// The config's choice for any message: between hosts always, inside one where it names a row.
+// The config's choice for any message, where it names a row that can run here.
 std::optional<int> configured_algorithm(const EngineConfig& config, const Layout& layout);
 // The first row of the registry whose bound holds a message of registered tensors: what the table does not measure.
 int registered_algorithm(const Layout& layout, size_t bytes);
+// Whether `auto` may choose the row. Between hosts rows go host by host where `hierarchical_allreduce` is on, else they
+// take all ranks alike; where every host has one rank, either will do.
+bool is_choice_of_auto(const AllreduceAlgorithm& algorithm, const Layout& layout, bool is_hierarchical);
 // The row of that name; past the last one if there is none.
 int algorithm_named(std::string_view name);
 
@@ -65,5 +69,13 @@ Status registered_allreduce(const AllreduceTask& task);
 Status reduce_scatter_allgather(const AllreduceTask& task);
 Status ring_allreduce(const AllreduceTask& task);
 Status hierarchical_allreduce(const AllreduceTask& task);
+Status hierarchical_whole_allreduce(const AllreduceTask& task);
+// These in pairwise_allreduce.cpp.
+Status recursive_doubling_allreduce(const AllreduceTask& task);
+Status halving_doubling_allreduce(const AllreduceTask& task);
+Status tree_allreduce(const AllreduceTask& task);
+Status hierarchical_recursive_doubling_allreduce(const AllreduceTask& task);
+Status hierarchical_halving_doubling_allreduce(const AllreduceTask& task);
+Status hierarchical_tree_allreduce(const AllreduceTask& task);
 
 }  // namespace ringtune

@@ -7,7 +7,8 @@
 //
 // Counterparts exchange whole blocks where that is no more traffic or the block is small: one round. Otherwise a block
 // is cut into one *share* per host: every host gets the partial results of its share, reduces them, and sends the
-// result to the others. In both cases partial results are reduced in the order of the hosts.
+// result to the others. In both cases partial results are reduced in the pairwise order of the hosts (pairwise.h).
+// Where a round costs more than many bytes, `hierarchical_whole` exchanges whole blocks of any size.
 //
 // While a block is on its way, the next chunks are staged and reduced inside the host: the network need not wait.
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "collectives/aligned_buffer.h"
 #include "collectives/element.h"
 #include "collectives/message_sizes.h"
+#include "collectives/pairwise.h"
 #include "collectives/staged_chunks.h"
 
 namespace ringtune {
@@ -27,9 +29,10 @@ constexpr uint64_t kSlots = 2;
 
 class Counterparts {
  public:
-  explicit Counterparts(const AllreduceTask& task)
+  Counterparts(const AllreduceTask& task, size_t max_whole_bytes)
       : reduction_(task.reduction),
         context_(task.context),
+        max_whole_bytes_(max_whole_bytes),
         hosts_(context_.layout.host_count()),
         stored_bytes_(element_bytes(reduction_.dtype)),
         partial_bytes_(element_bytes(accumulator_dtype(reduction_.dtype))),
@@ -40,7 +43,7 @@ class Counterparts {
     max_elements_ = max_elements;
     const size_t stride = is_whole(max_elements)
                               ? max_elements
-                              : std::max(share_elements(max_elements), kMaxWholeBlockBytes / partial_bytes_);
+                              : std::max(share_elements(max_elements), max_whole_bytes_ / partial_bytes_);
     slot_elements_ = max_elements + stride * hosts_count();
     return scratch_.allocate(kSlots * slot_elements_ * partial_bytes_);
   }
@@ -110,7 +113,7 @@ class Counterparts {
 
   // Whole: (hosts - 1) partial blocks go out. Shares: as many partial shares, and as many results of a share.
   bool is_whole(size_t elements) const {
-    return elements * partial_bytes_ <= kMaxWholeBlockBytes ||
+    return elements * partial_bytes_ <= max_whole_bytes_ ||
            hosts_count() * partial_bytes_ <= partial_bytes_ + stored_bytes_;
   }
 
@@ -139,28 +142,32 @@ class Counterparts {
   }
 
   // Reduces the own partial result and those that have arrived, `stride` elements apart.
-  void reduce_partials(uint64_t chunk, const std::byte* own, size_t stride, std::byte* target, size_t elements) {
+  void reduce_partials(uint64_t chunk, std::byte* own, size_t stride, std::byte* target, size_t elements) {
     for (int from = 0; from < hosts_; ++from) {
       partials_[static_cast<size_t>(from)] = from == context_.layout.host() ? own : incoming(chunk, stride, from);
     }
-    reduce(reduction_, {partials_, {}}, ReductionOutput::kResult, target, elements);
+    reduce_in_pairs(reduction_, partials_, target, elements);
   }
 
   const Reduction& reduction_;
   CollectiveContext& context_;
+  size_t max_whole_bytes_;  // of a block's partial results
   int hosts_;
   size_t stored_bytes_;
   size_t partial_bytes_;
   size_t max_elements_ = 0;
   size_t slot_elements_ = 0;
   AlignedBuffer scratch_;  // per slot the own partial block, then what arrives
-  std::vector<const std::byte*> partials_;
+  std::vector<std::byte*> partials_;
 };
 
 class HierarchicalAllreduce {
  public:
-  explicit HierarchicalAllreduce(const AllreduceTask& task)
-      : task_(task), owners_(task.context.layout.smallest_local_size()), chunks_(task, owners_), counterparts_(task) {}
+  HierarchicalAllreduce(const AllreduceTask& task, size_t max_whole_bytes)
+      : task_(task),
+        owners_(task.context.layout.smallest_local_size()),
+        chunks_(task, owners_),
+        counterparts_(task, max_whole_bytes) {}
 
   Status run() {
     const size_t largest_chunk = std::min(task_.chunk_bytes, task_.data.bytes());
@@ -232,6 +239,10 @@ class HierarchicalAllreduce {
 
 }  // namespace
 
-Status hierarchical_allreduce(const AllreduceTask& task) { return HierarchicalAllreduce(task).run(); }
+Status hierarchical_allreduce(const AllreduceTask& task) {
+  return HierarchicalAllreduce(task, kMaxWholeBlockBytes).run();
+}
+
+Status hierarchical_whole_allreduce(const AllreduceTask& task) { return HierarchicalAllreduce(task, kAnySize).run(); }
 
 }  // namespace ringtune

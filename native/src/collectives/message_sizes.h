@@ -19,6 +19,10 @@ inline constexpr size_t kChunkBytesBetweenHosts = 1 * kMiB;
 // Largest message that `direct` reduces. One phase less against more to reduce: see benchmarks/README.md.
 inline constexpr size_t kDirectMaxBytes = 16 * kKiB;
 
+// Largest message between hosts that goes by recursive doubling where no table was measured: up to here a step costs
+// its latency, not its bytes, on all but the slowest links.
+inline constexpr size_t kDoublingMaxBytes = 16 * kKiB;
+
 // Largest block of a hierarchical allreduce that counterparts exchange whole: up to here a round more costs more than
 // the bytes do.
 inline constexpr size_t kMaxWholeBlockBytes = 16 * kKiB;

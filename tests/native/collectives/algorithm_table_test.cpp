@@ -15,6 +15,7 @@ using testing::Hosts;
 
 const Layout kOneHost = Layout::one_host(0, 2);
 const Layout kTwoHosts(0, {0, 1});
+const Layout kTwoByTwo(0, {0, 0, 1, 1});
 
 std::string_view name_of(int algorithm) { return allreduce_algorithms()[static_cast<size_t>(algorithm)].name; }
 
@@ -32,6 +33,8 @@ AlgorithmTable table_of(const std::vector<TableRow>& rows, const Layout& layout)
 const int kDirect = algorithm_named("direct");
 const int kStaged = algorithm_named("reduce_scatter_allgather");
 const int kRing = algorithm_named("ring");
+const int kTree = algorithm_named("tree");
+const int kHierarchical = algorithm_named("hierarchical");
 
 TEST(AlgorithmTable, CoversEverySizeWithWhatCanRun) {
   for (const Hosts& hosts : testing::all_worlds()) {
@@ -58,11 +61,50 @@ TEST(AlgorithmTable, TheConfigDecides) {
   for (const std::string_view name : configurable_allreduce_algorithms()) {
     EngineConfig config;
     config.allreduce_algorithm = name;
-    EXPECT_EQ(name, chosen(config, kOneHost, TensorMemory::kAny, 100));
+    const AllreduceAlgorithm& row = allreduce_algorithms()[static_cast<size_t>(algorithm_named(name))];
+    const Layout& able = row.reach == Reach::kOneHost ? kOneHost : kTwoHosts;
+    EXPECT_EQ(name, chosen(config, able, TensorMemory::kAny, 100));
   }
   EXPECT_EQ("direct", chosen(EngineConfig(), kOneHost, TensorMemory::kAny, 100));
-  EXPECT_EQ("ring", chosen(EngineConfig(), kTwoHosts, TensorMemory::kAny, 100));
-  EXPECT_EQ("hierarchical", chosen(hierarchical, kTwoHosts, TensorMemory::kAny, 100));
+  EXPECT_EQ("hierarchical", chosen(EngineConfig(), kTwoHosts, TensorMemory::kAny, 100));
+  EXPECT_EQ("recursive_doubling", chosen(EngineConfig(), kTwoByTwo, TensorMemory::kAny, 16 * kKiB));
+  EXPECT_EQ("ring", chosen(EngineConfig(), kTwoByTwo, TensorMemory::kAny, 16 * kKiB + 1));
+  EXPECT_EQ("hierarchical", chosen(hierarchical, kTwoByTwo, TensorMemory::kAny, 100));
+}
+
+TEST(AlgorithmTable, ANameThatCannotRunHereLeavesTheChoiceToTheTable) {
+  EngineConfig between_hosts;
+  between_hosts.allreduce_algorithm = "ring";
+  EngineConfig on_one_host;
+  on_one_host.allreduce_algorithm = "direct";
+
+  EXPECT_EQ("direct", chosen(between_hosts, kOneHost, TensorMemory::kAny, 100));
+  EXPECT_EQ("ring", chosen(on_one_host, kTwoByTwo, TensorMemory::kAny, kMiB));
+}
+
+TEST(AlgorithmTable, BetweenHostsTheSwitchDecidesWhichRowsAreLookedAt) {
+  const std::vector<TableRow> rows{{kMiB, kTree, 256 * kKiB},
+                                   {64 * kKiB, algorithm_named("hierarchical_tree"), 256 * kKiB},
+                                   {kAnySize, kRing, 512 * kKiB},
+                                   {kAnySize, kHierarchical, kMiB}};
+  const AlgorithmTable table = table_of(rows, kTwoByTwo);
+  const auto name = [&](bool is_hierarchical, size_t bytes) {
+    EngineConfig config;
+    config.hierarchical_allreduce = is_hierarchical;
+    return name_of(choose_allreduce(config, table, kTwoByTwo, TensorMemory::kAny, bytes).algorithm);
+  };
+
+  EXPECT_EQ("tree", name(false, 64 * kKiB));
+  EXPECT_EQ("ring", name(false, kMiB + 1));
+  EXPECT_EQ("hierarchical_tree", name(true, 64 * kKiB));
+  EXPECT_EQ("hierarchical", name(true, 64 * kKiB + 1));
+}
+
+TEST(AlgorithmTable, WithOneRankPerHostATableMayNameTheHierarchicalRowForEither) {
+  const AlgorithmTable table = table_of({{kAnySize, kHierarchical, kMiB}}, kTwoHosts);
+
+  EXPECT_EQ(kHierarchical, table.algorithm(kTwoHosts, false, kMiB));
+  EXPECT_EQ(kHierarchical, table.algorithm(kTwoHosts, true, kMiB));
 }
 
 TEST(AlgorithmTable, RegisteredTensorsAreReducedWhereTheyAreUnlessTheConfigNamesAnotherWay) {
@@ -71,7 +113,7 @@ TEST(AlgorithmTable, RegisteredTensorsAreReducedWhereTheyAreUnlessTheConfigNames
 
   EXPECT_EQ("registered", chosen(EngineConfig(), kOneHost, TensorMemory::kRegistered, kMiB));
   EXPECT_EQ("reduce_scatter_allgather", chosen(named, kOneHost, TensorMemory::kRegistered, kMiB));
-  EXPECT_EQ("ring", chosen(EngineConfig(), kTwoHosts, TensorMemory::kRegistered, kMiB));
+  EXPECT_EQ("ring", chosen(EngineConfig(), kTwoByTwo, TensorMemory::kRegistered, kMiB));
 }
 
 TEST(AlgorithmTable, ChunksAreWholeCacheLines) {
@@ -113,6 +155,14 @@ TEST(AlgorithmTable, WhatTheConfigFixesIsLookedUpAmongItsOwnRows) {
             choose_allreduce(direct, table, kOneHost, TensorMemory::kAny, kMiB).chunk_bytes);
 }
 
+TEST(AlgorithmTable, BetweenHostsBothPositionsOfTheSwitchNeedARowForAnySize) {
+  AlgorithmTable table(kTwoByTwo);
+
+  for (const int algorithm : {kRing, kHierarchical}) {
+    EXPECT_EQ(StatusCode::kConfigError, table.replace({{kAnySize, algorithm, kMiB}}, kTwoByTwo).code());
+  }
+}
+
 TEST(AlgorithmTable, RowsThatCannotServeAreRefusedAndChangeNothing) {
   AlgorithmTable table(kOneHost);
   const int past_the_last = algorithm_named("unheard-of");
@@ -128,7 +178,7 @@ TEST(AlgorithmTable, RowsThatCannotServeAreRefusedAndChangeNothing) {
                                             {{kAnySize, kStaged, 8 * kMiB}}}) {
     EXPECT_EQ(StatusCode::kConfigError, table.replace(rows, kOneHost).code());
   }
-  EXPECT_EQ(kDirect, table.algorithm(100));
+  EXPECT_EQ(kDirect, table.algorithm(kOneHost, false, 100));
   EXPECT_EQ(AlgorithmTable(kOneHost).chunk_bytes(kStaged, kMiB), table.chunk_bytes(kStaged, kMiB));
 }
 

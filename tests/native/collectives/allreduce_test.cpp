@@ -191,8 +191,12 @@ TEST_P(AllreduceTest, HalvesAreRoundedOnceWhateverTheWay) {
 INSTANTIATE_TEST_SUITE_P(Worlds, AllreduceTest, ::testing::ValuesIn(testing::all_worlds()),
                          [](const auto& info) { return testing::world_name(info.param); });
 
-TEST(AllreduceRegistry, AConfigMayNameWhatRunsOnOneHostWithAnyMemory) {
-  EXPECT_EQ((std::vector<std::string_view>{"direct", "reduce_scatter_allgather"}), configurable_allreduce_algorithms());
+TEST(AllreduceRegistry, AConfigMayNameWhatRunsWithAnyMemory) {
+  EXPECT_EQ(
+      (std::vector<std::string_view>{"direct", "reduce_scatter_allgather", "hierarchical", "hierarchical_whole",
+                                     "hierarchical_recursive_doubling", "hierarchical_halving_doubling",
+                                     "hierarchical_tree", "recursive_doubling", "halving_doubling", "tree", "ring"}),
+      configurable_allreduce_algorithms());
 }
 
 }  // namespace

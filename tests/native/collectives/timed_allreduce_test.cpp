@@ -50,7 +50,7 @@ TEST_P(TimedAllreduceTest, TimesEveryAlgorithmAndLeavesTheWorldAsItWas) {
       }
     }
   });
-  EXPECT_EQ(2, timed_algorithms);
+  EXPECT_EQ(layout.host_count() == 1 ? 2 : 9, timed_algorithms);
 
   const float expected = static_cast<float>(size() * (size() + 1)) / 2;
   world_.run([&](CollectiveContext& context) {

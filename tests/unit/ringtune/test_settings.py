@@ -272,13 +272,14 @@ def test_the_services_variables_are_no_mistake() -> None:
         ({"RINGTUNE_HIERARCHICAL_ALLGATHER": "1"}, [1, 1], "hierarchical_allgather", False),
         ({"AUTOTUNE_BASELINE": "hierarchical_allreduce=1"}, [1], "hierarchical_allreduce", False),
         ({"RINGTUNE_ALLREDUCE_ALGORITHM": "direct"}, [2, 2], "allreduce_algorithm", "auto"),
+        ({"RINGTUNE_ALLREDUCE_ALGORITHM": "ring"}, [4], "allreduce_algorithm", "auto"),
     ],
 )
 def test_a_knob_that_cannot_act_is_ignored_and_noted_once(
     environ: dict[str, str], ranks_per_host: list[int], knob: str, value: object
 ) -> None:
     """One job runs unchanged at any size."""
-    settings = Settings.from_environment(environ, ["direct"])
+    settings = Settings.from_environment(environ, ["direct", "ring"])
 
     fitted, notes = settings.fitted(ranks_per_host)
 

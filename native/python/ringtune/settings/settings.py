@@ -25,7 +25,7 @@ from ringtune.settings.variables import (
 from ringtune.system.near_names import nearest_slip
 from ringtune.tuner.policy.settings import Limits, job_limits
 from ringtune.tuner.space.config import Config, Value
-from ringtune.tuner.space.parameters import default_config, pinned_by_layout
+from ringtune.tuner.space.parameters import AUTO, default_config, pinned_by_layout
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 TUNER_NAMES = (
@@ -174,8 +174,8 @@ class Settings:
         Returns:
             The settings, and what the user should know, a sentence each.
         """
-        pinned = pinned_by_layout(ranks_per_host)
         asked = {**(self.given.get("AUTOTUNE_BASELINE") or {}), **self.fixed}
+        pinned = pinned_by_layout(ranks_per_host, asked.get("allreduce_algorithm", AUTO))
         ignored = {knob: value for knob, value in pinned.items() if asked.get(knob, value) != value}
         notes = tuple(
             f"{knob}={asked[knob]} has no effect with {list(ranks_per_host)} ranks per host; {value} is used"

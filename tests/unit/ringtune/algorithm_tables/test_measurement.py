@@ -15,7 +15,8 @@ from ringtune.world.algorithm_tables.measurement import (
     SMALL_SIZES,
     MeasurementPlan,
     measure_table,
-    plan_measurement,
+    plan_on_one_host,
+    sizes_for,
 )
 from ringtune.world.algorithm_tables.table import TableRow
 
@@ -24,7 +25,6 @@ MIB = 2**20
 DIRECT = "direct"
 STAGED = "reduce_scatter_allgather"
 ONE_HOST = (TableRow(16 * KIB, DIRECT, 128 * KIB), TableRow(None, STAGED, 128 * KIB))
-SEVERAL_HOSTS = (TableRow(None, "ring", MIB), TableRow(None, "hierarchical", MIB))
 
 Cost = Callable[[int, str, int], float]
 
@@ -58,14 +58,9 @@ def memory(size_bytes: int, _algorithm: str, _chunk_bytes: int) -> float:
     return 1e-6 + size_bytes / 4e9
 
 
-def on_one_host() -> MeasurementPlan:
-    """Return the plan for two ranks of one host."""
-    return plan_measurement(ONE_HOST, [DIRECT, STAGED], [2], None)
-
-
-def between_hosts() -> MeasurementPlan:
-    """Return the plan for two hosts of one rank each."""
-    return plan_measurement(SEVERAL_HOSTS, [DIRECT, STAGED], [1, 1], "ring")
+def on_one_host(ranks: int = 2) -> MeasurementPlan:
+    """Return the plan for the ranks of one host."""
+    return plan_on_one_host(ONE_HOST, [DIRECT, STAGED], ranks)
 
 
 def rows_of(plan: MeasurementPlan, machine: Machine, limit_s: float = LIMIT_S) -> list[TableRow]:
@@ -195,23 +190,23 @@ def test_who_loses_is_not_tried_again() -> None:
 
 @pytest.mark.parametrize("bytes_per_s", [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10])
 @pytest.mark.parametrize("latency_s", [1e-6, 1e-4, 1e-2])
-def test_the_limit_holds_on_links_of_any_speed(bytes_per_s: float, latency_s: float) -> None:
+def test_the_limit_holds_on_machines_of_any_speed(bytes_per_s: float, latency_s: float) -> None:
     """A measurement that no longer fits is not begun, and its size keeps the compiled-in value."""
     machine = Machine(lambda size, _algorithm, _chunk: latency_s + size / bytes_per_s)
 
-    rows = rows_of(between_hosts(), machine)
+    rows = rows_of(on_one_host(), machine)
 
-    assert list(SEVERAL_HOSTS) == rows
+    assert list(ONE_HOST) == rows
     assert machine.now_s <= LIMIT_S + 0.2
 
 
-def test_a_fast_link_has_every_size_measured() -> None:
+def test_a_fast_machine_has_every_size_measured() -> None:
     """The limit is no reason to leave out what there is time for."""
     machine = Machine(lambda size, _algorithm, _chunk: 2e-5 + size / 5e9)
 
-    rows_of(between_hosts(), machine)
+    rows_of(on_one_host(), machine)
 
-    assert between_hosts().max_bytes == max(size for size, _, _ in machine.timed)
+    assert sizes_for([2])[-1] == max(size for size, _, _ in machine.timed)
     assert machine.now_s < LIMIT_S
 
 
@@ -221,12 +216,12 @@ def test_a_link_that_slows_down_meanwhile_costs_one_batch_at_most() -> None:
 
     def slower_and_slower(size: int, algorithm: str, chunk: int) -> float:
         begun.append(size)
-        is_slow = size == 4 * MIB and chunk != MIB
+        is_slow = size == 4 * MIB and chunk != 128 * KIB
         return memory(size, algorithm, chunk) * (10_000.0 if is_slow else 1.0)
 
     machine = Machine(slower_and_slower)
 
-    assert list(SEVERAL_HOSTS) == rows_of(between_hosts(), machine)
+    assert list(ONE_HOST) == rows_of(on_one_host(), machine)
     assert LIMIT_S < machine.now_s <= LIMIT_S + machine.longest_batch_s
 
 
@@ -234,9 +229,11 @@ def test_a_link_that_slows_down_meanwhile_costs_one_batch_at_most() -> None:
 @pytest.mark.parametrize("bytes_per_s", [2e7, 5e7, 1e8])
 def test_no_batch_is_begun_for_which_there_is_no_time(slower: float, bytes_per_s: float) -> None:
     """The check covers candidates that are slower than planned."""
-    machine = Machine(lambda size, _algorithm, chunk: 1e-3 + size / bytes_per_s * (1.0 if chunk == MIB else slower))
+    machine = Machine(
+        lambda size, _algorithm, chunk: 1e-3 + size / bytes_per_s * (1.0 if chunk == 128 * KIB else slower)
+    )
 
-    rows_of(between_hosts(), machine)
+    rows_of(on_one_host(), machine)
 
     assert machine.now_s <= LIMIT_S
 
@@ -260,34 +257,15 @@ def test_rows_serve_every_message_however_far_the_measurement_came(limit_s: floa
     assert sorted(set(bounds[:-1]), key=lambda bound: bound or 0) == bounds[:-1]
 
 
-def test_between_hosts_the_other_algorithm_keeps_its_row() -> None:
-    """The tuner may switch to it while the job runs."""
-
-    def small_chunks_are_quick(size: int, algorithm: str, chunk: int) -> float:
-        return memory(size, algorithm, chunk) * (0.5 if chunk == 256 * KIB else 1.0)
-
-    rows = rows_of(between_hosts(), Machine(small_chunks_are_quick))
-
-    assert [
-        TableRow(256 * KIB, "ring", MIB),
-        TableRow(None, "ring", 256 * KIB),
-        TableRow(None, "hierarchical", MIB),
-    ] == rows
-
-
 def chunks_at(plan: MeasurementPlan, size: int) -> set[int]:
     """Return the chunks that are tried at a size."""
     return {chunk for c in plan.classes if c.max_bytes == size for _, chunk in c.candidates}
 
 
 def test_chunks_are_tried_only_where_they_differ() -> None:
-    """A message of one chunk moves alike whatever the chunk; a ring has one of each rank on its way."""
-    four = plan_measurement(SEVERAL_HOSTS, [], [1, 1, 1, 1], "ring")
-
+    """A message of one chunk moves alike whatever the chunk."""
     assert {128 * KIB} == chunks_at(on_one_host(), 32 * KIB)
     assert {128 * KIB, 32 * KIB} == chunks_at(on_one_host(), 64 * KIB)
-    assert {MIB, 64 * KIB} == chunks_at(between_hosts(), 256 * KIB)
-    assert {MIB} == chunks_at(four, 256 * KIB)
 
 
 def test_what_lets_every_rank_reduce_everything_is_tried_for_small_messages_alone() -> None:
@@ -309,10 +287,11 @@ def test_the_compiled_in_value_is_what_all_are_compared_with() -> None:
 @pytest.mark.parametrize("ranks", [2, 16, 64, 250])
 def test_many_ranks_of_a_host_have_smaller_messages(ranks: int) -> None:
     """The ranks' buffers together keep to a bound."""
-    plan = plan_measurement(ONE_HOST, [DIRECT, STAGED], [ranks], None)
+    max_bytes = sizes_for([ranks])[-1]
 
-    assert ranks * plan.max_bytes <= MAX_BYTES_PER_HOST
-    assert plan.max_bytes >= 256 * KIB
+    assert max_bytes == on_one_host(ranks).classes[-1].max_bytes
+    assert ranks * max_bytes <= MAX_BYTES_PER_HOST
+    assert max_bytes >= 256 * KIB
 
 
 def test_short_calls_are_timed_in_batches() -> None:

@@ -106,13 +106,17 @@ def test_where_nccl_carries_the_gradients_its_knobs_take_the_place_of_the_algori
 
 
 @pytest.mark.parametrize(
-    ("ranks_per_host", "pinned"),
+    ("ranks_per_host", "algorithm", "pinned"),
     [
-        ([4], FLAT),
-        ([1, 1], {**FLAT, "allreduce_algorithm": "auto"}),
-        ([2, 1], {"allreduce_algorithm": "auto"}),
+        ([4], "auto", FLAT),
+        ([1, 1], "auto", FLAT),
+        ([2, 1], "auto", {}),
+        ([4], "direct", FLAT),
+        ([4], "ring", {**FLAT, "allreduce_algorithm": "auto"}),
+        ([2, 1], "direct", {"allreduce_algorithm": "auto"}),
+        ([2, 1], "recursive_doubling", {}),
     ],
 )
-def test_knobs_that_cannot_act_are_pinned(ranks_per_host: list[int], pinned: dict[str, object]) -> None:
-    """The registry's algorithms are for one host, the hierarchical switches for several."""
-    assert pinned == pinned_by_layout(ranks_per_host)
+def test_knobs_that_cannot_act_are_pinned(ranks_per_host: list[int], algorithm: str, pinned: dict[str, object]) -> None:
+    """An algorithm is for one host or for several, the hierarchical switches are for several."""
+    assert pinned == pinned_by_layout(ranks_per_host, algorithm)

@@ -17,10 +17,11 @@ from ringtune.identity.fingerprints import hardware_facts, hardware_fingerprint,
 from ringtune.settings.settings import Settings
 from ringtune.system.console import Console
 from ringtune.system.usable_cores import usable_cores
-from ringtune.tuner.space.parameters import AUTO
+from ringtune.tuner.space.parameters import AUTO, goes_by_host
 from ringtune.version import __version__
 
-from .measurement import LIMIT_S, measure_table, plan_measurement
+from .between_hosts import HostsToMeasure, measure_between_hosts
+from .measurement import LIMIT_S, Measured, measure_table, plan_on_one_host, sizes_for
 from .store import TableFileError, TableStore, read_table
 from .table import HIERARCHICAL, RING, AlgorithmTable, CallTime, TableKey, TableRow, describe
 
@@ -126,11 +127,11 @@ class TableChoice:
     def _between_hosts(self) -> str | None:
         if len(self._ranks_per_host) == 1:
             return None
-        return HIERARCHICAL if self._settings.baseline["hierarchical_allreduce"] else RING
+        return HIERARCHICAL if goes_by_host(self._settings.baseline, self._ranks_per_host) else RING
 
     def _has_choice(self) -> bool:
         """Return whether there are several ranks, and something is at `auto`."""
-        knobs = ["chunk_bytes"] if self._between_hosts() else ["chunk_bytes", "allreduce_algorithm"]
+        knobs = ["chunk_bytes", "allreduce_algorithm"]
         return len(self._hosts) > 1 and any(self._settings.baseline[knob] == AUTO for knob in knobs)
 
     def _load_given(self, path: Path) -> str | None:
@@ -174,20 +175,25 @@ class TableChoice:
         """Measure, and set what was found; None where the ranks have no room for the messages."""
         self._console.info(f"measuring which algorithm and chunk are the fastest here, for at most {LIMIT_S:g} s")
         begin_s, load = time.monotonic(), _load()
-        plan = plan_measurement(
-            self._compiled_in(), _engine.allreduce_algorithms(), self._ranks_per_host, key.between_hosts
-        )
-        if not self._engine.begin_timing(plan.max_bytes):
+        max_bytes = sizes_for(self._ranks_per_host)[-1]
+        if not self._engine.begin_timing(max_bytes):
             self._console.warning(
-                f"there is no memory to measure allreduces with ({plan.max_bytes} bytes on each rank); the compiled-in "
+                f"there is no memory to measure allreduces with ({max_bytes} bytes on each rank); the compiled-in "
                 "algorithm table is used"
             )
             return None
         limit_s = min(LIMIT_S, self._settings.timeout_s / 4)  # a call must not reach the limit that ends the job
-        rows, calls = measure_table(self._engine, plan, limit_s - (time.monotonic() - begin_s))
+        rows, calls = self._measure(key.between_hosts, limit_s - (time.monotonic() - begin_s))
         self._engine.set_algorithm_table(rows)
         self._calls = calls
         return AlgorithmTable(key.to_json(), rows, round(time.monotonic() - begin_s, 3), round(load, 1), calls)
+
+    def _measure(self, between_hosts: str | None, limit_s: float) -> Measured:
+        names = _engine.choices_of_auto(self._hosts, bool(self._settings.baseline["hierarchical_allreduce"]))
+        if between_hosts is None:
+            return measure_table(self._engine, plan_on_one_host(self._compiled_in(), names, len(self._hosts)), limit_s)
+        hosts = HostsToMeasure(tuple(self._compiled_in()), tuple(names), tuple(self._ranks_per_host), between_hosts)
+        return measure_between_hosts(self._engine, hosts, limit_s)
 
     def _keep(self, key: TableKey, table: AlgorithmTable) -> None:
         took = f"algorithm table measured in {table.measured_s:.1f} s: {describe(table.rows)}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple, Protocol
 
-from .table import RING, UNCHUNKED, CallTime, TableRow
+from .table import UNCHUNKED, CallTime, TableRow
 
 LIMIT_S = 3.0
 MARGIN = 0.07
@@ -39,7 +39,6 @@ _SLOWER = 1.5  # expected ratio of a candidate's time to the compiled-in value's
 SMALL_SIZES = tuple(_KIB * 2**power for power in range(9))
 LARGE_SIZES = (1 * _MIB, 4 * _MIB, 16 * _MIB)
 CHUNKS = tuple(32 * _KIB * 2**power for power in range(5))
-CHUNKS_BETWEEN_HOSTS = (64 * _KIB, 256 * _KIB, 512 * _KIB, 1 * _MIB, 2 * _MIB, 4 * _MIB)
 
 
 class Timer(Protocol):
@@ -74,41 +73,38 @@ class MeasurementPlan:
     """Sizes and candidates to measure.
 
     Attributes:
-        defaults: The compiled-in rows.
+        defaults: Rows of the sizes that are not reached: compiled in, or predicted.
         classes: Size classes, ascending.
+        kept: Compiled-in rows that are not measured.
     """
 
     defaults: tuple[TableRow, ...]
     classes: tuple[SizeClass, ...]
-
-    @property
-    def max_bytes(self) -> int:
-        """The largest message."""
-        return self.classes[-1].max_bytes
+    kept: tuple[TableRow, ...] = ()
 
 
-def plan_measurement(
-    defaults: Sequence[TableRow], algorithms: Sequence[str], ranks_per_host: Sequence[int], between_hosts: str | None
-) -> MeasurementPlan:
+def sizes_for(ranks_per_host: Sequence[int]) -> list[int]:
+    """Return the sizes that are measured, ascending.
+
+    Args:
+        ranks_per_host: Number of ranks on each host.
+    """
+    room_bytes = min(MAX_BYTES, MAX_BYTES_PER_HOST // max(ranks_per_host))
+    return [size for size in (*SMALL_SIZES, *LARGE_SIZES) if size <= room_bytes]
+
+
+def plan_on_one_host(defaults: Sequence[TableRow], algorithms: Sequence[str], ranks: int) -> MeasurementPlan:
     """Return what there is to measure.
 
     Args:
         defaults: The compiled-in rows.
-        algorithms: Those of one host that a config may name.
-        ranks_per_host: Number of ranks on each host.
-        between_hosts: The algorithm in use there; None in a world of one host.
+        algorithms: Algorithms that a table may name.
+        ranks: Number of ranks of the host.
     """
-    room_bytes = min(MAX_BYTES, MAX_BYTES_PER_HOST // max(ranks_per_host))
-    # A ring's chunk is what each rank sends at once, so that as many as there are ranks are on their way.
-    in_flight = sum(ranks_per_host) if between_hosts == RING else 1
     classes = []
-    for size in (size for size in (*SMALL_SIZES, *LARGE_SIZES) if size <= room_bytes):
-        default = _default(defaults, size, between_hosts)
-        others = (
-            [candidate for name in algorithms for candidate in _on_one_host(name, size, default.chunk_bytes)]
-            if between_hosts is None
-            else _between_hosts(between_hosts, size // in_flight)
-        )
+    for size in sizes_for([ranks]):
+        default = _default(defaults, size)
+        others = [candidate for name in algorithms for candidate in _on_one_host(name, size, default.chunk_bytes)]
         classes.append(SizeClass(size, tuple(dict.fromkeys((default, *others)))))
     return MeasurementPlan(tuple(defaults), tuple(classes))
 
@@ -150,13 +146,14 @@ class _Measurement:
     end_s: float
     chosen: list[TableRow] = field(default_factory=list)
     calls: list[CallTime] = field(default_factory=list)
+    call_bytes: int = 0
     call_s: float = 0.0
-    """Duration of the compiled-in value, at the last size."""
+    """Duration of the first candidate, at the last size that was timed."""
 
     def rows(self) -> list[TableRow]:
         classes = self.plan.classes
         for number, size_class in enumerate(classes):
-            growth = size_class.max_bytes / classes[number - 1].max_bytes * _GROWTH / 2 if number > 0 else 1.0
+            growth = size_class.max_bytes / self.call_bytes * _GROWTH / 2 if self.call_bytes > 0 else 1.0
             if self.call_s * growth * (1 + _untimed_calls(size_class)) > self._left_s():
                 break
             contests_left = sum(len(later.candidates) > 1 for later in classes[number:])
@@ -169,9 +166,9 @@ class _Measurement:
     def _contest(self, size_class: SizeClass, contests_left: int) -> AlgorithmCandidate | None:
         """Return who wins a size; None where there is no time to find out, here and for all that is larger."""
         default, *others = size_class.candidates
-        calls = self._calls_in_a_batch(size_class.max_bytes, default)
         if not others:
             return default
+        calls = self._calls_in_a_batch(size_class.max_bytes, default)
         batch_s = self.call_s * (calls + _untimed_calls(size_class))
         rounds = _rounds_in(self._left_s() / contests_left, batch_s, len(others))
         ratios = self._run(size_class, others, calls, min(MAX_ROUNDS, rounds)) if rounds >= MIN_ROUNDS else {}
@@ -189,6 +186,7 @@ class _Measurement:
         first_s = self.timer.time_allreduce(size, *default, 1)
         calls = _calls_in(BATCH_S, first_s)
         self.call_s = self.timer.time_allreduce(size, *default, calls) / calls if calls > 1 else first_s
+        self.call_bytes = size
         self.calls.append(CallTime(size, self.call_s))
         return _calls_in(BATCH_S, self.call_s)
 
@@ -220,9 +218,10 @@ class _Measurement:
         rows, defaults = list(self.chosen), self.plan.defaults
         if len(rows) == len(self.plan.classes):
             rows[-1] = rows[-1]._replace(max_bytes=None)
-            defaults = tuple(row for row in defaults if row.max_bytes is None and row.algorithm != rows[-1].algorithm)
+            defaults = ()
         measured_bytes = (rows[-1].max_bytes or 0) if rows else 0
-        return _joined([*rows, *(row for row in defaults if row.max_bytes is None or row.max_bytes > measured_bytes)])
+        rest = [row for row in defaults if row.max_bytes is None or row.max_bytes > measured_bytes]
+        return [*_joined([*rows, *rest]), *self.plan.kept]
 
 
 def _joined(rows: Sequence[TableRow]) -> list[TableRow]:
@@ -235,12 +234,8 @@ def _joined(rows: Sequence[TableRow]) -> list[TableRow]:
     return joined
 
 
-def _default(defaults: Sequence[TableRow], size: int, algorithm: str | None) -> AlgorithmCandidate:
-    row = next(
-        row
-        for row in defaults
-        if (row.max_bytes is None or size <= row.max_bytes) and algorithm in {None, row.algorithm}
-    )
+def _default(defaults: Sequence[TableRow], size: int) -> AlgorithmCandidate:
+    row = next(row for row in defaults if row.max_bytes is None or size <= row.max_bytes)
     return AlgorithmCandidate(row.algorithm, row.chunk_bytes)
 
 
@@ -249,10 +244,6 @@ def _on_one_host(algorithm: str, size: int, default_chunk: int) -> list[Algorith
         return [AlgorithmCandidate(algorithm, default_chunk)] if size <= SMALL_SIZES[-1] else []
     chunks = [default_chunk, *(chunk for chunk in CHUNKS if chunk < size)]
     return [AlgorithmCandidate(algorithm, chunk) for chunk in chunks]
-
-
-def _between_hosts(algorithm: str, bytes_in_a_row: int) -> list[AlgorithmCandidate]:
-    return [AlgorithmCandidate(algorithm, chunk) for chunk in CHUNKS_BETWEEN_HOSTS if chunk < bytes_in_a_row]
 
 
 def _calls_in(seconds: float, call_s: float) -> int:

@@ -14,7 +14,7 @@ SCHEMA = 1
 UNCHUNKED = ("direct",)
 """Algorithms that post their messages and know no chunks."""
 RING, HIERARCHICAL = "ring", "hierarchical"
-"""The algorithms between hosts."""
+"""The algorithms between hosts that the cost model knows."""
 BUSY_LOAD = 4.0
 CALM_LOAD = 1.5
 """Per core, far enough apart that a machine is not taken for either by turns."""
@@ -61,7 +61,8 @@ class TableKey:
         usable_cores: Cores that rank 0 may run on: ranks that share cores want other chunks.
         layout: Ranks per host, sorted.
         carrier: `shm`, `tcp` or `mpi`.
-        between_hosts: The algorithm that was measured there; None in a world of one host.
+        between_hosts: `hierarchical` where algorithms that go host by host were measured, else `ring`; None in a world
+            of one host.
     """
 
     version: str
@@ -131,10 +132,14 @@ class AlgorithmTable:
 def describe(rows: Sequence[TableRow]) -> str:
     """Return the rows for people: `direct to 16 KiB, then reduce_scatter_allgather in chunks of 128 KiB`.
 
-    Between hosts it is the config that chooses the algorithm, and the size its chunk: each is described for itself.
+    Between hosts the config chooses between two kinds of algorithm, each with rows for any size: each is described for
+    itself.
     """
-    chosen_by_config = [[row for row in rows if row.algorithm == name] for name in (RING, HIERARCHICAL)]
-    return "; ".join(map(_by_size, chosen_by_config)) if all(chosen_by_config) else _by_size(rows)
+    kinds = [
+        [row for row in rows if row.algorithm.startswith(HIERARCHICAL) == is_by_host] for is_by_host in (False, True)
+    ]
+    has_both = all(any(row.max_bytes is None for row in kind) for kind in kinds)
+    return "; ".join(map(_by_size, kinds)) if has_both else _by_size(rows)
 
 
 def _by_size(rows: Sequence[TableRow]) -> str:

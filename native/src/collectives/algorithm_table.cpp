@@ -100,6 +100,12 @@ AllreduceChoice choose_allreduce(const EngineConfig& config, const AlgorithmTabl
   return {*algorithm, configured_chunk_bytes(config, table.chunk_bytes(*algorithm, bytes))};
 }
 
+bool has_costly_messages(const AlgorithmTable& table, const Layout& layout) {
+  return layout.host_count() > 1 && layout.host_count() == layout.world_size() &&
+         allreduce_algorithms()[static_cast<size_t>(table.algorithm(layout, false, 1))].run ==
+             &recursive_doubling_allreduce;
+}
+
 size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout) {
   return configured_chunk_bytes(config, default_chunk_bytes(layout, kChunkBytes));
 }

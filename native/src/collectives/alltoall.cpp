@@ -8,6 +8,7 @@
 #include "collectives/gather_list.h"
 #include "collectives/host_movement.h"
 #include "collectives/link_movement.h"
+#include "collectives/message_sizes.h"
 #include "collectives/row_exchange.h"
 #include "collectives/staged_pipeline.h"
 
@@ -22,6 +23,7 @@ class SplitTable {
     return gather_numbers(task.context, task.splits, rows_, task.chunk_bytes);
   }
   int64_t rows(size_t from, size_t to) const { return rows_[from * ranks_ + to]; }
+  size_t largest() const { return static_cast<size_t>(*std::ranges::max_element(rows_)); }
 
  private:
   size_t ranks_ = 0;
@@ -121,8 +123,15 @@ Status alltoall(const AlltoallTask& task, Gathered& result) {
   std::vector<MutableByteSpan> arriving;
   if (Status s = allocate_rows(result, task.row_bytes, arriving); !s.ok()) return s;
   copy_bytes(arriving[own].data(), outgoing[own].data(), outgoing[own].size());
-  return task.context.is_one_host() ? HostAlltoall(task, splits, outgoing, arriving).run()
-                                    : exchange_with_all(task.context, outgoing, arriving);
+  if (task.context.is_one_host()) {
+    return HostAlltoall(task, splits, outgoing, arriving).run();
+  }
+  const auto bytes_between = [&](int from, int to) {
+    return static_cast<size_t>(splits.rows(static_cast<size_t>(from), static_cast<size_t>(to))) * task.row_bytes;
+  };
+  return task.has_costly_messages && splits.largest() * task.row_bytes <= kMaxForwardedBytes
+             ? exchange_by_way_of_others(task.context, outgoing, arriving, bytes_between)
+             : exchange_with_all(task.context, outgoing, arriving);
 }
 
 }  // namespace ringtune

@@ -16,7 +16,8 @@ struct AlltoallTask {
   const std::byte* input;           // rows for rank 0, for rank 1, ...
   std::span<const int64_t> splits;  // rows for each rank
   size_t row_bytes;
-  size_t chunk_bytes;  // a multiple of the cache line
+  size_t chunk_bytes;                // a multiple of the cache line
+  bool has_costly_messages = false;  // between hosts: few bytes go by way of other ranks
 };
 
 // Sends rows to every rank; `result` has those that came from each. The ranks' splits are exchanged first.

@@ -23,6 +23,9 @@ inline constexpr size_t kDirectMaxBytes = 16 * kKiB;
 // its latency, not its bytes, on all but the slowest links.
 inline constexpr size_t kDoublingMaxBytes = 16 * kKiB;
 
+// Largest part of an alltoall that may go by way of other ranks, which send it on up to log2 p times.
+inline constexpr size_t kMaxForwardedBytes = 1 * kKiB;
+
 // Largest block of a hierarchical allreduce that counterparts exchange whole: up to here a round more costs more than
 // the bytes do.
 inline constexpr size_t kMaxWholeBlockBytes = 16 * kKiB;

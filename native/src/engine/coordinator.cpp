@@ -271,6 +271,8 @@ void Coordinator::choose_algorithm(Response& response, const LedgerEntry& first,
     response.chunk_bytes = choice.chunk_bytes;
   } else if (kind == OpKind::kAllgather) {
     response.algorithm = static_cast<uint8_t>(config_.hierarchical_allgather);
+  } else if (kind == OpKind::kAlltoall) {
+    response.algorithm = static_cast<uint8_t>(has_costly_messages(table_, layout_));
   }
 }
 

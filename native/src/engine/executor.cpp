@@ -102,7 +102,8 @@ Status Executor::run_alone(const Response& response, Submission& tensor) {
                        *tensor.result);
     case OpKind::kAlltoall:
       tensor.result = new_result(tensor);
-      return alltoall({context, tensor.input, tensor.splits, signature.bytes(), chunk_bytes}, *tensor.result);
+      return alltoall({context, tensor.input, tensor.splits, signature.bytes(), chunk_bytes, response.algorithm != 0},
+                      *tensor.result);
     case OpKind::kBarrier:
     case OpKind::kJoin:  // has a response of its own
       break;

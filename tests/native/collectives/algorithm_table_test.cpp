@@ -163,6 +163,16 @@ TEST(AlgorithmTable, BetweenHostsBothPositionsOfTheSwitchNeedARowForAnySize) {
   }
 }
 
+TEST(AlgorithmTable, MessagesAreCostlyWhereRecursiveDoublingWasTheFasterOne) {
+  const std::vector<TableRow> doubling{{kKiB, algorithm_named("recursive_doubling"), kMiB},
+                                       {kAnySize, kHierarchical, kMiB}};
+
+  EXPECT_TRUE(has_costly_messages(table_of(doubling, kTwoHosts), kTwoHosts));
+  EXPECT_FALSE(has_costly_messages(AlgorithmTable(kTwoHosts), kTwoHosts));
+  EXPECT_FALSE(has_costly_messages(AlgorithmTable(kTwoByTwo), kTwoByTwo));
+  EXPECT_FALSE(has_costly_messages(AlgorithmTable(kOneHost), kOneHost));
+}
+
 TEST(AlgorithmTable, RowsThatCannotServeAreRefusedAndChangeNothing) {
   AlgorithmTable table(kOneHost);
   const int past_the_last = algorithm_named("unheard-of");

@@ -110,11 +110,22 @@ constexpr SplitSizes kSplitSizes[] = {
     [](int from, int to) -> int64_t { return from == 0 ? 3000 * to : 0; },
     [](int from, int to) -> int64_t { return to == 0 ? 9000 : from; },
     [](int from, int to) -> int64_t { return (from * 7919 + to * 104729) % 3001; },
+    [](int from, int to) -> int64_t { return (from * 7919 + to * 104729) % 129; },
 };
 
-TEST_P(MovementTest, RowsGoWhereTheSplitsSend) {
+// Each with the way by other ranks allowed, and without; it is taken where no part is larger than 1 KiB.
+std::vector<std::pair<SplitSizes, bool>> splits_with_both_ways() {
+  std::vector<std::pair<SplitSizes, bool>> all;
   for (const SplitSizes rows_of : kSplitSizes) {
-    world_.run([&](CollectiveContext& context) {
+    all.emplace_back(rows_of, false);
+    all.emplace_back(rows_of, true);
+  }
+  return all;
+}
+
+TEST_P(MovementTest, RowsGoWhereTheSplitsSend) {
+  for (const auto& [rows_of, has_costly_messages] : splits_with_both_ways()) {
+    world_.run([&, rows_of = rows_of, has_costly_messages = has_costly_messages](CollectiveContext& context) {
       Values input;
       Values splits;
       Values expected;
@@ -127,7 +138,8 @@ TEST_P(MovementTest, RowsGoWhereTheSplitsSend) {
       }
       Gathered result;
 
-      const Status status = alltoall({context, bytes_of(input), splits, sizeof(int64_t), kSmallChunk}, result);
+      const Status status =
+          alltoall({context, bytes_of(input), splits, sizeof(int64_t), kSmallChunk, has_costly_messages}, result);
 
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_EQ(expected_rows, result.rows);

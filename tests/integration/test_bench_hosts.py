@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import RingtuneError
+from ringtune.measuring.bench.contestants import BenchEnvironment
 from ringtune.measuring.bench.network import joined_hosts, parse_rate
+from ringtune.measuring.bench.network_contestants import find_delay_switch
 from tests.integration.forked_services import ringtune_words
 from tests.integration.hosts import needs_hosts
 from tests.integration.jobs import ringtune, run_job
@@ -22,6 +24,7 @@ from tests.integration.jobs import ringtune, run_job
 pytestmark = needs_hosts
 
 RATE = 10**9
+DELAY_MS = 20.0
 DEADLINE_S = 540.0
 END_LIMIT_S = 60.0
 MAKES_HOSTS = """
@@ -58,6 +61,46 @@ def test_hosts_reach_each_other_over_shaped_links() -> None:
     assert "tbf" in queues
     assert "rate 1Gbit" in queues
     assert "10.77.0.1:2,10.77.0.2:2,10.77.0.3:2" == network.places(6)
+
+
+def test_a_delay_holds_up_what_goes_between_hosts() -> None:
+    """A connection takes a way there and one back; messages arrive as they were sent."""
+    switch = find_delay_switch(DELAY_MS, BenchEnvironment(2, Path(), os.environ, {}))
+    first_says = "import socket; s = socket.create_server(('', 29500)); print('up', flush=True); c, _ = s.accept()"
+    first_says += "; c.sendall(b''.join(iter(lambda: c.recv(65536), b'')))"
+    other_says = f"""
+import socket, time
+begin_s = time.monotonic()
+connection = socket.create_connection(("10.77.0.1", 29500), 60)
+assert time.monotonic() - begin_s >= 2 * {DELAY_MS} / 1000
+sent = bytes(range(256)) * 4000
+connection.sendall(sent)
+connection.shutdown(socket.SHUT_WR)
+assert sent == b"".join(iter(lambda: connection.recv(65536), b""))
+"""
+    with joined_hosts(2, RATE, switch) as network:
+        first, other = network.hosts
+        with subprocess.Popen(first.command(sys.executable, "-c", first_says), stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            server.stdout.readline()
+            text_of(other.command(sys.executable, "-c", other_says))
+
+    assert 0 == server.returncode
+
+
+def test_ways_of_the_engine_are_measured_at_a_delay(tmp_path: Path) -> None:
+    """What is asked for is measured, `auto` with a table of this network; a delay is no part of the wire's limit."""
+    file = tmp_path / "rows.json"
+    options = ["-np", "2", "--hosts", "2", "--link", "1gbit", "--delay-ms", f"{DELAY_MS:g}", "--sizes", "4KiB"]
+    options += ["--algorithms", "auto,recursive_doubling", "--rounds", "1", "--json", str(file)]
+
+    finished = run_job(ringtune("bench", "--against", "none", *options), {"COLUMNS": "120"}, deadline_s=DEADLINE_S)
+
+    assert 0 == finished.code, finished.text
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    assert {"auto", "recursive_doubling"} == {row["contestant"] for row in rows}
+    assert all(row["us_median"] >= DELAY_MS * 1e3 for row in rows)
+    assert f"2 ranks on 2 hosts, 1 Gbit/s, {DELAY_MS:g} ms" in finished.stdout
 
 
 def test_hosts_are_gone_after_a_failure() -> None:
@@ -135,6 +178,7 @@ def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> Non
         (["--hosts", "2"], "--hosts and --link go together"),
         (["--hosts", "2", "--link", "fast"], "--link 'fast' is no rate of at least 1mbit"),
         (["--hosts", "1", "--link", "1gbit"], "--hosts 1: there must be 2 to 250"),
+        (["--hosts", "2", "--link", "1gbit", "--delay-ms", "-1"], "--delay-ms -1 is no delay"),
         (["-np", "3", "--hosts", "2", "--link", "1gbit"], "-np 3 cannot be divided evenly among --hosts 2"),
     ],
 )

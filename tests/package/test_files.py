@@ -22,6 +22,7 @@ SOURCES_BUILT_BY_USERS = {
     "ringtune/graph_operations/jax_op.cpp",
     "ringtune/graph_operations/tensorflow_op.cpp",
     "ringtune/graph_operations/bindings/submission_abi.h",
+    "ringtune/measuring/bench/programs/delay_switch.cpp",
     "ringtune/measuring/bench/programs/limit.cpp",
 }
 LICENCES = {"LICENSE", "NOTICE", "native/licenses/nanobind.txt", "native/licenses/robin-map.txt"}

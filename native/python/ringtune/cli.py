@@ -128,6 +128,13 @@ BenchPeers: TypeAlias = Annotated[
 BenchFormat: TypeAlias = Annotated[
     str, typer.Option("--format", metavar="table|nccl-tests|osu", help="Columns of the output, of sizes alone.")
 ]
+BenchDelayMs: TypeAlias = Annotated[
+    float, typer.Option("--delay-ms", help="Delay from one of the hosts to another, ms; 0: none is added.")
+]
+BenchAlgorithms: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="NAME,...", help="The engine's ways between hosts: auto, ring, recursive_doubling, ..."),
+]
 SurfaceComputeMs: TypeAlias = Annotated[
     float | None, typer.Option(help="Processor time of a step besides its gradients, for --record-surface.")
 ]
@@ -154,6 +161,8 @@ def bench(
         int | None, typer.Option(metavar="N", help="Divide the ranks among N hosts made here (root).")
     ] = None,
     link: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of each host's link, such as 1gbit.")] = None,
+    delay_ms: BenchDelayMs = 0.0,
+    algorithms: BenchAlgorithms = "ring,hierarchical",
     trace: Annotated[bool, typer.Option("--trace", help="Also show where the engine's time goes.")] = False,
     environments: Annotated[Path, typer.Option(metavar="DIR", help="Folder of .venv-mpich and the like.")] = Path(),
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
@@ -172,7 +181,7 @@ def bench(
 
     if (hosts is None) != (link is None):
         raise ConfigError("--hosts and --link go together; give both, such as --hosts 2 --link 1gbit, or neither")
-    topology = None if hosts is None or link is None else Topology(hosts, link)
+    topology = None if hosts is None or link is None else Topology(hosts, link, delay_ms, tuple(algorithms.split(",")))
     if surface is not None:
         asked = {"ranks": ranks, "repeats": rounds, "minutes": minutes, "compute_ms": compute_ms}
         return _record_surface(surface, workloads or [], topology, asked)

@@ -7,7 +7,7 @@ the other way, and everything that is not the wire are left out: this is a bound
 
 from dataclasses import dataclass
 
-from .network import MTU_BYTES
+from .network import DELAYED_MTU_BYTES, MTU_BYTES
 
 _HEADER_BYTES = 20 + 20 + 12  # IPv4, TCP, its timestamps
 _ETHERNET_BYTES = 14  # header that the shaped link counts beside the packet
@@ -21,16 +21,19 @@ class HostLinks:
         ranks: Number of ranks of all hosts.
         hosts: Number of hosts.
         rate_bits_per_s: Rate of each host's link, in each direction.
+        delay_ms: Time from one host to another, which a limit of bytes leaves out.
     """
 
     ranks: int
     hosts: int
     rate_bits_per_s: int
+    delay_ms: float = 0.0
 
     @property
     def payload_bytes_per_s(self) -> float:
         """Payload's share of the rate, in full frames."""
-        share = (MTU_BYTES - _HEADER_BYTES) / (MTU_BYTES + _ETHERNET_BYTES)
+        mtu_bytes = DELAYED_MTU_BYTES if self.delay_ms else MTU_BYTES
+        share = (mtu_bytes - _HEADER_BYTES) / (mtu_bytes + _ETHERNET_BYTES)
         return self.rate_bits_per_s / 8 * share
 
     def ring_us(self, size_bytes: int) -> float:

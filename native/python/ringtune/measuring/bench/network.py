@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several hosts on this machine: namespaces of their own, joined by a switch, each link shaped to a rate.
 
+Links with a delay end in a program that carries packets (`delay_switch.cpp`), which takes a share of a core.
+
 Nothing of it is seen outside, so that runs may be side by side. A host lives as long as its first process, which ends
 when its standard input does: whatever becomes of us, the kernel ends the host's processes and removes its interfaces.
 """
@@ -20,6 +22,7 @@ from ringtune.system.child_process import PIPE, Child
 
 INTERFACE = "eth0"
 MTU_BYTES = 1500
+DELAYED_MTU_BYTES = 9000  # a packet costs the delay's program as much time whatever its size
 _NEEDED = ("ip", "tc", "unshare", "nsenter")
 _BURST = "128kb"  # a larger bucket lets messages through at any rate; a smaller one makes the kernel cut its packets
 _QUEUE_LATENCY = "100ms"
@@ -28,6 +31,19 @@ _FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _MIN_RATE = 10**6  # less than a packet per scheduler tick is no network any more
 _MAX_HOSTS = 250  # addresses in the network
 _START = "mount -t tmpfs shm /dev/shm && ip link set lo up && echo ready && exec cat"
+
+
+@dataclass(frozen=True)
+class DelaySwitch:
+    """A program in place of the kernel's switch.
+
+    Attributes:
+        program: Executable of `delay_switch.cpp`.
+        delay_ms: Time from one host to another, beside that of the rate.
+    """
+
+    program: Path
+    delay_ms: float
 
 
 @dataclass(frozen=True)
@@ -103,53 +119,74 @@ def check_hosts(count: int, ranks: int) -> None:
 
 
 @contextmanager
-def joined_hosts(count: int, rate_bits_per_s: int) -> Iterator[Network]:
+def joined_hosts(count: int, rate_bits_per_s: int, delay_switch: DelaySwitch | None = None) -> Iterator[Network]:
     """Make hosts, and take them away again.
 
     Args:
         count: Number of hosts.
         rate_bits_per_s: Rate of each host's link, in each direction.
+        delay_switch: Switch that holds packets up; None: the kernel's.
 
     Raises:
         RingtuneError: If the kernel refuses a step.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ringtune-hosts-")))
-        switch = _start_first_process(stack, "switch")
-        _on(switch, "ip", "link", "add", "switch", "type", "bridge")
-        _on(switch, "ip", "link", "set", "switch", "up")
-        hosts = tuple(_make_host(stack, switch, number, rate_bits_per_s) for number in range(count))
+        if delay_switch is None:
+            switch = _start_first_process(stack, "switch")
+            _on(switch, "ip", "link", "add", "switch", "type", "bridge")
+            _on(switch, "ip", "link", "set", "switch", "up")
+        names = [f"host{number}" for number in range(count)]
+        hosts = tuple(
+            Host(f"10.77.0.{number + 1}", _start_first_process(stack, name).pid) for number, name in enumerate(names)
+        )
+        if delay_switch is not None:
+            _start_switch(stack, delay_switch, hosts, rate_bits_per_s)
+        for number, host in enumerate(hosts):
+            if delay_switch is None:
+                _plug_in(host, switch, f"port{number}", rate_bits_per_s)
+            _on(host, "hostname", names[number])
+            _on(host, "ip", "address", "add", f"{host.address}/24", "dev", INTERFACE)
+            mtu = MTU_BYTES if delay_switch is None else DELAYED_MTU_BYTES
+            _on(host, "ip", "link", "set", INTERFACE, "mtu", str(mtu), "up")
         yield Network(hosts, rate_bits_per_s, _write_remote_shell(folder, hosts))
 
 
-def _make_host(stack: ExitStack, switch: Host, number: int, rate_bits_per_s: int) -> Host:
-    address, port = f"10.77.0.{number + 1}", f"port{number}"
-    host = Host(address, _start_first_process(stack, f"host{number}").pid)
+def _plug_in(host: Host, switch: Host, port: str, rate_bits_per_s: int) -> None:
     peer = ("peer", "name", INTERFACE, "netns", str(host.pid))
     _on(switch, "ip", "link", "add", port, "mtu", str(MTU_BYTES), "type", "veth", *peer, "mtu", str(MTU_BYTES))
     _on(switch, "ip", "link", "set", port, "master", "switch", "up")
-    _on(host, "hostname", f"host{number}")
-    _on(host, "ip", "address", "add", f"{address}/24", "dev", INTERFACE)
-    _on(host, "ip", "link", "set", INTERFACE, "up")
     shape = ("tbf", "rate", f"{rate_bits_per_s}bit", "burst", _BURST, "latency", _QUEUE_LATENCY)
     for end, interface in ((host, INTERFACE), (switch, port)):
         _on(end, "tc", "qdisc", "add", "dev", interface, "root", *shape)
-    return host
+
+
+def _start_switch(stack: ExitStack, switch: DelaySwitch, hosts: Sequence[Host], rate_bits_per_s: int) -> None:
+    pids = [str(host.pid) for host in hosts]
+    delay_us = round(switch.delay_ms * 1000)
+    command = [str(switch.program), INTERFACE, str(delay_us), str(rate_bits_per_s), *pids]
+    _start(stack, command, "no delay can be made between hosts")
 
 
 def _start_first_process(stack: ExitStack, name: str) -> Host:
     """Start the first process of a host that has no links yet."""
     spaces = ("--net", "--uts", "--ipc", "--pid", "--mount-proc", "--fork", "--kill-child")
-    child = Child(["unshare", *spaces, "sh", "-c", _START], stdin=PIPE)
+    command = ["unshare", *spaces, "sh", "-c", _START]
+    child = _start(stack, command, f"no namespaces can be made for {name}; --hosts needs all of root's rights")
+    children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
+    return Host("", int(children.read_text(encoding="ascii").split()[0]))
+
+
+def _start(stack: ExitStack, command: Sequence[str], failure: str) -> Child:
+    """Start a process that ends with its standard input, and return when it says that it is ready."""
+    child = Child(command, stdin=PIPE)
     stack.callback(child.end, 0)
     if child.next_line() != b"ready":
         child.close_stdin()
         child.ends_within(None)
         child.end(0)
-        text = child.said.strip()
-        raise RingtuneError(f"no namespaces can be made for {name}: {text}; --hosts needs all of root's rights")
-    children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
-    return Host("", int(children.read_text(encoding="ascii").split()[0]))
+        raise RingtuneError(f"{failure}: {child.said.strip()}")
+    return child
 
 
 def _on(host: Host, *command: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of `ringtune bench --hosts`: the engine both ways and its peers, beside what the wire allows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.console import Console
@@ -12,7 +12,7 @@ from .comparison import NO_PEER, Request, measure, write_results
 from .contestants import PEERS, BenchEnvironment
 from .host_links import HostLinks
 from .network import Network, check_hosts, joined_hosts, parse_rate
-from .network_contestants import find_network_contestants
+from .network_contestants import HIERARCHICAL, RING, find_delay_switch, find_network_contestants
 from .network_table import make_network_table, wire_note
 from .results import ResultRow, summarize
 from .text_formats import FORMATS, print_text
@@ -26,10 +26,14 @@ class Topology:
     Attributes:
         hosts: Number of hosts among which the ranks are divided.
         link: The rate of each host's link, in words of `tc`.
+        delay_ms: Time from one host to another, beside that of the rate; 0 adds none.
+        algorithms: Ways of the engine to measure: values of `RINGTUNE_ALLREDUCE_ALGORITHM`.
     """
 
     hosts: int
     link: str
+    delay_ms: float = 0.0
+    algorithms: tuple[str, ...] = (RING, HIERARCHICAL)
 
 
 def run_network_bench(
@@ -51,10 +55,11 @@ def run_network_bench(
     request.check()
     if request.is_traced:
         raise ConfigError("--trace is for the ranks of one host; leave it out, or leave out --hosts and --link")
-    wire = HostLinks(request.ranks, topology.hosts, parse_rate(topology.link))
+    wire = HostLinks(request.ranks, topology.hosts, parse_rate(topology.link), topology.delay_ms)
     check_hosts(wire.hosts, wire.ranks)
-    with joined_hosts(wire.hosts, wire.rate_bits_per_s) as network:
-        rows, missing = _measure_between(network, request, environ, progress)
+    switch = find_delay_switch(topology.delay_ms, BenchEnvironment(request.ranks, request.environments, environ, {}))
+    with joined_hosts(wire.hosts, wire.rate_bits_per_s, switch) as network:
+        rows, missing = _measure_between(network, request, topology.algorithms, environ, progress)
     summaries = summarize(rows, "", PEERS)
     write_results(request, missing, summaries, rows)
     if request.text_format != FORMATS[0]:
@@ -65,12 +70,12 @@ def run_network_bench(
 
 
 def _measure_between(
-    network: Network, request: Request, environ: Mapping[str, str], progress: Console
+    network: Network, request: Request, algorithms: Sequence[str], environ: Mapping[str, str], progress: Console
 ) -> tuple[list[ResultRow], list[str]]:
     """Return the rows, and a note for each peer that is not measured."""
     surroundings = BenchEnvironment(request.ranks, request.environments, environ, request.settings)
     wanted = [name for name in request.peers or PEERS if name != NO_PEER]
-    contestants, missing = find_network_contestants(wanted, surroundings, network)
+    contestants, missing = find_network_contestants(wanted, algorithms, surroundings, network)
     for note in missing:
         progress.print(note, soft_wrap=True, highlight=False, markup=False)
     scheme = Scheme(request.sizes_bytes, request.workloads)

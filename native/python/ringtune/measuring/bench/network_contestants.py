@@ -5,28 +5,33 @@ All are started from the first host, and reach the others by the network's remot
 """
 
 import importlib.util
+import math
 import shlex
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from ringtune.errors import ConfigError
+
 from .contestants import SYSTEM, BenchEnvironment, Contestant, check_peers, divide_peers, find_mpi
-from .network import INTERFACE, Network
+from .network import INTERFACE, DelaySwitch, Network
+from .programs import DELAY_SWITCH, built
 
 HIERARCHICAL = "hierarchical"
 RING = "ring"
-_ALGORITHM = "RINGTUNE_HIERARCHICAL_ALLREDUCE"
+_ALGORITHM = "RINGTUNE_ALLREDUCE_ALGORITHM"
 _GLOO_PORT = 29_500  # nothing else runs in this network
 _GLOO_RANK = "ringtune.measuring.bench.gloo_rank"
 
 
 def find_network_contestants(
-    peers: Collection[str], surroundings: BenchEnvironment, network: Network
+    peers: Collection[str], algorithms: Sequence[str], surroundings: BenchEnvironment, network: Network
 ) -> tuple[list[Contestant], list[str]]:
     """Return who can be measured between these hosts, and for each peer that cannot, why.
 
     Args:
         peers: Names out of `PEERS`.
+        algorithms: Ways of the engine to measure.
         surroundings: Environment in which to look.
         network: The hosts.
 
@@ -36,23 +41,43 @@ def find_network_contestants(
     check_peers(peers)
     engines = [
         _engine(name, variables, network, surroundings.ranks)
-        for name, variables in ways_of_the_engine(surroundings.settings).items()
+        for name, variables in ways_of_the_engine(algorithms, surroundings.settings).items()
     ]
     find = {"gloo": _gloo, "mpich": _mpich, "openmpi": _openmpi, "impi": _impi, "horovod": _horovod}
     found, missing = divide_peers(peers, lambda name: find[name.removeprefix(SYSTEM)](name, network, surroundings))
     return [_started(network, contestant) for contestant in [*engines, *found]], missing
 
 
-def ways_of_the_engine(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the engine's variables by what it is named under them, with `--set` and without."""
-    ways = {RING: {_ALGORITHM: "0"}, HIERARCHICAL: {_ALGORITHM: "1"}}
+def find_delay_switch(delay_ms: float, surroundings: BenchEnvironment) -> DelaySwitch | None:
+    """Return the switch that adds a delay, compiled now if it is not there yet; None where none is to be added.
+
+    Raises:
+        ConfigError: If the delay is negative, or the switch cannot be compiled.
+    """
+    if not 0.0 <= delay_ms < math.inf:
+        raise ConfigError(f"--delay-ms {delay_ms:g} is no delay; give milliseconds, such as 0.5")
+    if delay_ms == 0.0:
+        return None
+    return DelaySwitch(built(DELAY_SWITCH, surroundings.compiler, surroundings.cleaned), delay_ms)
+
+
+def ways_of_the_engine(algorithms: Sequence[str], settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return the engine's variables by what it is named under them, with `--set` and without.
+
+    Args:
+        algorithms: Names of algorithms, and `auto`.
+        settings: Further variables of the ways "as set".
+    """
+    ways = {name: {_ALGORITHM: name} for name in algorithms}
     as_set = {f"{name} as set": {**variables, **settings} for name, variables in ways.items()}
     return {**ways, **as_set} if settings else ways
 
 
 def _engine(name: str, variables: Mapping[str, str], network: Network, ranks: int) -> Contestant:
     command = (*_run(network, ranks), sys.executable, "-m", "ringtune.measuring.bench.network_rank", name)
-    return Contestant(name, is_peer=False, command=command, variables=variables)
+    # A table of this network, for `auto`: the user's own is of another one.
+    own_table = {"XDG_CACHE_HOME": str(network.remote_shell.parent)}
+    return Contestant(name, is_peer=False, command=command, variables={**own_table, **variables})
 
 
 def _run(network: Network, ranks: int) -> tuple[str, ...]:

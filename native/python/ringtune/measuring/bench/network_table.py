@@ -23,7 +23,7 @@ def make_network_table(summaries: Sequence[Summary], wire: HostLinks, rounds: in
         wire: Link between the hosts.
         rounds: Number of rounds.
     """
-    rate = f"{wire.rate_bits_per_s / 1e9:g} Gbit/s"
+    rate = f"{wire.rate_bits_per_s / 1e9:g} Gbit/s" + (f", {wire.delay_ms:g} ms" if wire.delay_ms else "")
     size = f"{counted(wire.ranks, 'rank')} on {counted(wire.hosts, 'host')}"
     table = Table(title=f"float32 sum allreduce, {size}, {rate}, {counted(rounds, 'round')}")
     for heading in ("size", "way"):

@@ -38,6 +38,7 @@ class CxxProgram:
 LIMIT = CxxProgram(
     "limit", ("limit.cpp", "kernels.h", "team.h", "allreduce_timing.h"), ("-std=c++20", "-O3", "-march=native")
 )
+DELAY_SWITCH = CxxProgram("delay_switch", ("delay_switch.cpp",), ("-std=c++20", "-O2"))
 MPI_ALLREDUCE = CxxProgram("mpi_allreduce", ("mpi_allreduce.cpp", "allreduce_timing.h"), ("-std=c++20", "-O2"))
 
 

@@ -159,7 +159,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     [
         {"RINGTUNE_ALGORITHM_TABLE": "default"},
         {"RINGTUNE_ALLREDUCE_ALGORITHM": "direct", "RINGTUNE_CHUNK_BYTES": "64KiB"},
-        {"RINGTUNE_TRANSPORT": "tcp", "RINGTUNE_CHUNK_BYTES": "64KiB"},
+        {"RINGTUNE_TRANSPORT": "tcp", "RINGTUNE_ALLREDUCE_ALGORITHM": "ring", "RINGTUNE_CHUNK_BYTES": "64KiB"},
     ],
 )
 def test_nothing_is_measured_where_there_is_nothing_to_choose(tmp_path: Path, variables: dict[str, str]) -> None:
@@ -203,6 +203,22 @@ def test_a_given_table_decides_and_no_table_changes_a_bit(tmp_path: Path) -> Non
     assert [{"direct": 3}, {STAGED: 3}, {"direct": 2, STAGED: 1}] == [result["used"] for result in results]
     assert results[1]["chunks"] > results[2]["chunks"]
     assert {compiled_in["bits"]} == {result["bits"] for result in results}
+
+
+def test_between_hosts_a_table_decides_and_changes_no_bit(tmp_path: Path) -> None:
+    """All but the ring add in one order, for any number of hosts; a setting names any of them."""
+    names = ("hierarchical", "hierarchical_whole", "recursive_doubling", "halving_doubling", "tree")
+    variables = environ(tmp_path, RINGTUNE_TRANSPORT="tcp")
+    results = {}
+    for name in names:
+        table = write_table(tmp_path / f"{name}.json", [1] * 5, (None, name, 65536))
+        results[name] = said(run_ranks(5, {**variables, "RINGTUNE_ALGORITHM_TABLE": str(table)}))
+    asked = {"RINGTUNE_ALGORITHM_TABLE": "default", "RINGTUNE_ALLREDUCE_ALGORITHM": "ring"}
+    ring = said(run_ranks(5, {**variables, **asked}))
+
+    assert [{name: 3} for name in names] == [result["used"] for result in results.values()]
+    assert {"ring": 3} == ring["used"]
+    assert 1 == len({result["bits"] for result in results.values()})
 
 
 @pytest.mark.parametrize(

@@ -77,13 +77,14 @@ class Knobs:
         """Return the algorithm that the coordinator selects for a message.
 
         Args:
-            cluster: Cluster of the job; between hosts `hierarchical_allreduce` decides, inside one host `algorithm` and
-                the size.
+            cluster: Cluster of the job; between hosts of several ranks `hierarchical_allreduce` decides, inside one
+                host `algorithm` and the size.
             message_bytes: Total size of the fused tensors.
             is_registered: Whether all of them are in registered memory.
         """
         if cluster.hosts > 1:
-            return Algorithm.HIERARCHICAL if self.hierarchical_allreduce else Algorithm.RING
+            is_by_host = self.hierarchical_allreduce or cluster.ranks_per_host == 1
+            return Algorithm.HIERARCHICAL if is_by_host else Algorithm.RING
         if self.algorithm is not None:
             return self.algorithm
         is_posted_whole = not is_registered and cluster.world_size == 2

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.space.config import Config
-from ringtune.tuner.space.parameters import AUTO
+from ringtune.tuner.space.parameters import AUTO, goes_by_host
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class KnobColumns:
         return cls(
             np.array([float(config["fusion_bytes"]) for config in configs]),
             np.array([float(config["cycle_ms"]) * 1e-3 for config in configs]),
-            np.array([bool(config["hierarchical_allreduce"]) for config in configs], dtype=float),
+            np.array([goes_by_host(config, job.ranks_per_host) for config in configs], dtype=float),
             np.array([bool(config["response_cache"]) for config in configs], dtype=float),
             np.array(chunks, dtype=float),
         )

@@ -39,10 +39,11 @@ def test_a_named_algorithm_holds_for_every_size() -> None:
 
 @pytest.mark.parametrize(("switch", "algorithm"), [(True, Algorithm.HIERARCHICAL), (False, Algorithm.RING)])
 def test_between_hosts_the_switch_decides(switch: bool, algorithm: Algorithm) -> None:
-    """The switch decides between hosts, whatever the size and the memory."""
+    """The switch decides between hosts of several ranks, whatever the size and the memory; those of one go by host."""
     knobs = Knobs.of(config_of(hierarchical_allreduce=switch))
 
     assert algorithm is knobs.algorithm_for(hosts_of(2, 2), 4 * KIB, is_registered=True)
+    assert Algorithm.HIERARCHICAL is knobs.algorithm_for(hosts_of(2, 1), 4 * KIB, is_registered=True)
 
 
 def test_the_automatic_chunk_is_larger_between_hosts() -> None:

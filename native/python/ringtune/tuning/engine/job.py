@@ -10,6 +10,7 @@ from ringtune.errors import RingtuneError
 from ringtune.identity.fingerprints import TARGET_NAME, hardware_facts, hardware_fingerprint, study_key
 from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
+from ringtune.tuner.space.parameters import goes_by_host
 from ringtune.tuning.job.memory import Memory
 from ringtune.tuning.job.question import JobIdentity, question_of, run_settings
 from ringtune.tuning.job.tuning_end import TuningEnd
@@ -147,7 +148,7 @@ class EngineJob:
             world.gradient_set.counts(),
             world.layout.ranks_per_host,
             world.calls,
-            is_hierarchical=bool(world.settings.baseline["hierarchical_allreduce"]),
+            is_hierarchical=goes_by_host(world.settings.baseline, world.layout.ranks_per_host),
         )
         return [] if prior is None or buckets.sizes else [prior]
 

@@ -89,7 +89,7 @@ assert sent == b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def test_ways_of_the_engine_are_measured_at_a_delay(tmp_path: Path) -> None:
-    """What is asked for is measured, `auto` with a table of this network; a delay is no part of the wire's limit."""
+    """The ways that are asked for are measured, `auto` with a table of this network; no limit includes the delay."""
     file = tmp_path / "rows.json"
     options = ["-np", "2", "--hosts", "2", "--link", "1gbit", "--delay-ms", f"{DELAY_MS:g}", "--sizes", "4KiB"]
     options += ["--algorithms", "auto,recursive_doubling", "--rounds", "1", "--json", str(file)]

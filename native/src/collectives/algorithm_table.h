@@ -50,8 +50,8 @@ struct AllreduceChoice {
 AllreduceChoice choose_allreduce(const EngineConfig& config, const AlgorithmTable& table, const Layout& layout,
                                  TensorMemory memory, size_t bytes);
 
-// Whether a message costs more than a round, by what was measured for the shortest allreduce: with one rank per host,
-// recursive doubling against a round with a message to everybody.
+// A message costs more than a round, by what was measured for the shortest allreduce: with one rank per host, recursive
+// doubling against a round with a message to everybody.
 bool has_costly_messages(const AlgorithmTable& table, const Layout& layout);
 
 // For the other collectives: the config's chunk, or the compiled-in one, in whole cache lines.

@@ -57,8 +57,8 @@ std::vector<std::string_view> configurable_allreduce_algorithms();
 std::optional<int> configured_algorithm(const EngineConfig& config, const Layout& layout);
 // The first row of the registry whose bound holds a message of registered tensors: what the table does not measure.
 int registered_algorithm(const Layout& layout, size_t bytes);
-// Whether `auto` may choose the row. Between hosts rows go host by host where `hierarchical_allreduce` is on, else they
-// take all ranks alike; where every host has one rank, either will do.
+// True for the rows that `auto` may choose. Between hosts rows go host by host where `hierarchical_allreduce` is on,
+// else they take all ranks alike; where every host has one rank, either will do.
 bool is_choice_of_auto(const AllreduceAlgorithm& algorithm, const Layout& layout, bool is_hierarchical);
 // The row of that name; past the last one if there is none.
 int algorithm_named(std::string_view name);

@@ -33,7 +33,7 @@ class PairwiseOrder {
 
   size_t members() const { return members_; }
   size_t paired() const { return paired_; }
-  // Whether a member folds into its neighbour, or the neighbour into it.
+  // A member folds into its neighbour, or the neighbour into it.
   bool folds(size_t member) const { return member < 2 * folding_; }
   size_t number_of(size_t member) const { return folds(member) ? member / 2 : member - folding_; }
   size_t member_of(size_t number) const { return number < folding_ ? 2 * number : number + folding_; }

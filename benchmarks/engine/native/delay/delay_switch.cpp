@@ -33,7 +33,7 @@ constexpr int64_t kNsPerS = 1'000'000'000;
 constexpr size_t kMaxPacketBytes = 1 << 16;
 constexpr size_t kEthernetBytes = 14;      // header that a shaped link counts beside the packet
 constexpr int64_t kQueueNs = kNsPerS / 5;  // longest wait for a link before packets are dropped
-constexpr size_t kLastAddressByte = 19;    // of the destination, in IPv4's header
+constexpr size_t kLastAddressByte = 19;    // place of the destination's last byte in IPv4's header
 constexpr int kPacketsPerTurn = 64;
 
 int64_t now_ns() {

@@ -121,7 +121,7 @@ def test_calls_that_contradict_each_other_give_a_prediction_all_the_same() -> No
 
 
 def test_with_one_rank_per_host_the_ring_is_no_candidate() -> None:
-    """It alone adds in another order: a table that may name it would change results."""
+    """The ring alone adds in another order: a table that may name it would change results."""
     names = comparable_algorithms(hosts_of([1] * 4).names, [1] * 4)
 
     assert {"hierarchical", "hierarchical_whole", "recursive_doubling", "halving_doubling", "tree"} == set(names)
@@ -143,7 +143,7 @@ def test_the_second_best_is_measured_where_it_is_near() -> None:
 @pytest.mark.parametrize("delay_ms", [0.05, 0.5, 5.0, 20.0])
 @pytest.mark.parametrize("hosts", [2, 3, 8, 64])
 def test_what_a_network_is_predicted_to_do_best_is_used(delay_ms: float, hosts: int) -> None:
-    """Where measurements agree with the prediction, each size has the algorithm that takes the least."""
+    """Each size has the algorithm that takes the least, if measurements agree with the prediction."""
     links = LinkTimes(delay_ms * 1e-3, 8e-9)
     rows = chosen(SimulatedNetwork(links, [1] * hosts))
 

@@ -99,12 +99,7 @@ def default_algorithm_table(hosts: Sequence[int]) -> list[tuple[int | None, str,
     """Return the compiled-in rows for a layout, given by each rank's host: (max_bytes, algorithm, chunk_bytes)."""
 
 def choices_of_auto(hosts: Sequence[int], is_hierarchical: bool) -> list[str]:
-    """Return the algorithms that a table may name for a layout, given by each rank's host, under a switch's value.
-
-    Args:
-        hosts: Each rank's host.
-        is_hierarchical: Value of `hierarchical_allreduce`.
-    """
+    """Return the algorithms that a table may name under a value of `hierarchical_allreduce`; for hosts, see above."""
 
 class Result:
     """Result of an operation that has no output buffer of the caller's.
@@ -321,8 +316,7 @@ class Engine:
         """Rank 0: say what `auto` means from now on.
 
         Args:
-            rows: (max_bytes, algorithm, chunk_bytes), of which the first that holds a message is used; None holds any,
-                and the last must.
+            rows: (max_bytes, algorithm, chunk_bytes); the first that holds a message is used, None holds any.
 
         Raises:
             ConfigError: If the rows cannot serve every message of this world; the table is as it was.

@@ -367,9 +367,7 @@ class Engine:
 class LapTimes:
     """A stopwatch with laps: where the time of an engine's work goes. Off until it is started."""
 
-    def start(self) -> None:
-        """Begin to count, from zero."""
-
+    def start(self) -> None: ...  # begins to count, from zero
     def seconds(self) -> dict[str, float]:
         """Return the seconds per lap, by name.
 

@@ -86,7 +86,7 @@ def test_a_child_answers_and_ends_with_its_input() -> None:
 
 
 def test_a_silent_child_is_not_waited_for_beyond_the_limit() -> None:
-    """It goes on, and may be asked again; a limit that has passed is one, too."""
+    """The child goes on, and may be asked again; a limit that has passed is one, too."""
     with Child(python(DEAF)) as child:
         assert b"deaf" == child.next_line(LIMIT_S)
         for limit_s in (0.05, 0.0, -1.0):
@@ -126,7 +126,7 @@ def test_a_descriptor_ends_the_wait_for_a_line() -> None:
 
 
 def test_a_full_standard_error_stops_nothing() -> None:
-    """It is read while a line, or the end, is waited for; its end is kept."""
+    """The stream is read while a line, or the end, is waited for; its end is kept."""
     program = "import sys; say = sys.stderr.write; say('x' * 1000000); print('a', flush=True); say('y' * 1000000 + '!')"
     with Child(python(program)) as child:
         assert b"a" == child.next_line(LIMIT_S)

@@ -78,7 +78,7 @@ def test_files_are_always_ready(tmp_path: Path) -> None:
 
 
 def test_a_loop_can_be_watched_by_another(ends: tuple[socket.socket, socket.socket]) -> None:
-    """It is readable while something waits to be served."""
+    """The loop is readable while something waits to be served."""
     with closing(EventLoop()) as inner:
         assert not is_readable(inner)
         inner.on_readable(ends[0], lambda: None)

@@ -73,7 +73,7 @@ class Child:
             environ: Its environment; None for this process's.
             stdin: `NULL`, `PIPE` or a descriptor.
             stdout: `NULL`, `PIPE` or a descriptor; None for this process's own.
-            stderr: As `stdout`, or `WITH_STDOUT`.
+            stderr: Same choice as for `stdout`, or `WITH_STDOUT`.
             tie: Processes that end with this one.
             has_session: Whether it has a session of its own, which the terminal's keys do not reach.
 

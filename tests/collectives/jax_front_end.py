@@ -20,7 +20,7 @@ class JaxFrontEnd(FrontEnd):
     shapes = ((), (0,), (3, 5))
     has_rows = False
     has_horovods_gradients = False
-    left_out = frozenset({"mixed", "gradients_of_sums", "gradients_of_moves"})  # it has no handles; `grad` traces
+    left_out = frozenset({"mixed", "gradients_of_sums", "gradients_of_moves"})  # no handles; `grad` traces
 
     def tensor(self, values: Array, dtype: str) -> Any:
         """Return an array of a dtype with these values."""

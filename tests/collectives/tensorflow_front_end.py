@@ -16,7 +16,7 @@ class TensorFlowFrontEnd(FrontEnd):
 
     hvd: Any = ringtune.tensorflow
     moved = ("complex64", "complex128")
-    left_out = frozenset({"mixed"})  # it has no handles
+    left_out = frozenset({"mixed"})  # no handles
 
     def tensor(self, values: Array, dtype: str) -> Any:
         """Return a tensor of a dtype with these values."""

@@ -27,8 +27,7 @@ class Knob:
     Attributes:
         name: Name with its unit: that of the parameter in `ringtune.tuner.space.parameters`.
         default: Value of a job that sets nothing, of the knob's type.
-        low: Smallest number; None for switches and names.
-        high: Largest number; None for switches and names.
+        low, high: Smallest and largest number; None for switches and names.
         special: Meaning of the value 0, which lies outside the range: 0 (off) or "auto"; None where 0 is refused.
         description: One sentence for people.
     """

@@ -139,7 +139,7 @@ def test_a_new_file_is_locked_before_it_has_its_name(tmp_path: Path, monkeypatch
 
 
 def test_a_replacement_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does it leave a descriptor open."""
+    """No descriptor is left open either."""
     (tmp_path / "lock").write_bytes(b"old")
     before = count_descriptors()
 

@@ -125,7 +125,7 @@ def test_services_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_torn_file_takes_the_next_record(spool: Spool) -> None:
-    """What was whole is pending, before and after a record is added."""
+    """Whole records are pending, before and after another one is added."""
     file = spool.open("job")
     for record in (b"first", b"second"):
         file.append(record)

@@ -46,7 +46,7 @@ class Bench:
         return self.device.type == "cuda"
 
     def late(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a copy on the device; memory that results are likely to get holds what no result has."""
+        """Return a copy on the device; memory that results are likely to get holds bytes that no result has."""
         copy = tensor.to(self.device, copy=True)
         if self.is_gpu:
             torch.full((max(1, tensor.nbytes),), 0x5A, dtype=torch.uint8, device=self.device)
@@ -62,7 +62,7 @@ class Bench:
             torch.cuda.synchronize(self.device)
 
     def sleep(self, milliseconds: float) -> None:
-        """Enqueue a kernel that does nothing for some time: what follows on the current stream is late."""
+        """Enqueue a kernel that only waits: later work of the current stream is late."""
         if self.is_gpu:
             torch.cuda._sleep(int(milliseconds * 1.5e6))  # cycles of a GPU of 1.5 GHz or more
 
@@ -129,6 +129,6 @@ def _outcome(name: str, check: Check, bench: Bench) -> dict[str, Any]:
 
 
 def _join_anew() -> None:
-    """Leave a world whose ranks do not agree any more on what comes next, and join it again."""
+    """Leave a world whose ranks do not agree any more on the next call, and join it again."""
     hvd.shutdown()
     hvd.init()

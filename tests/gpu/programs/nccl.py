@@ -44,7 +44,7 @@ def require_same(bench: Bench, expected: torch.Tensor, got: torch.Tensor, about:
 
 
 def compare(bench: Bench, about: str, own: torch.Tensor, call: Callable[[torch.Tensor], torch.Tensor]) -> int:
-    """Require on the device what the call gives in CPU memory; return how many collectives went by NCCL."""
+    """Require the same result on the device as in CPU memory; return how many collectives went by NCCL."""
     expected = call(own.clone())
     before = by_nccl()
     got = call(bench.late(own))

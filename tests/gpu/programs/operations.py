@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operation, dtype and odd size on a device, bit for bit what the engine computes in CPU memory."""
+"""Every operation, dtype and odd size on a device, with the bits that the engine computes in CPU memory."""
 
 import torch
 

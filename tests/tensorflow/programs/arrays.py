@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the front end of numpy's arrays: the shared cases, and what it has alone. Arguments: cases, or all."""
+"""Checks the front end of numpy's arrays: the shared cases, and its own. Arguments: cases, or all."""
 
 import sys
 from functools import partial

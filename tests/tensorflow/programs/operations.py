@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the TensorFlow front end: the shared cases, eagerly and in graphs, and what it has alone. Arguments: cases."""
+"""Checks the TensorFlow front end: the shared cases, eagerly and in graphs, and its own. Arguments: cases."""
 
 import sys
 from collections.abc import Callable
@@ -122,7 +122,7 @@ def case_order() -> None:
 
 
 def case_refusals_in_graphs() -> None:
-    """In a graph TensorFlow's error has our text; XLA is refused with what to do."""
+    """In a graph TensorFlow's error has our text; XLA is refused with advice."""
     graph = tf.function(lambda: hvd.allreduce(tf.zeros(2, tf.complex64)))
     expect_error(tf.errors.InvalidArgumentError, "WrongTypeError: allreduce does not support complex64", graph)
     compiled = tf.function(lambda: hvd.allreduce(tf.zeros(2)), jit_compile=True)

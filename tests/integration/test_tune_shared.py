@@ -14,10 +14,13 @@ SCRIPT = """
 import pathlib, sys, time
 folder, bucket = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100
 with open(folder / 'launches', 'a') as launches: launches.write(f'{bucket}\\n')
+best = folder.parent / 'best'
+if bucket != 100 and not best.exists(): best.write_text(str(bucket))
 while bucket != 100 and (folder / 'hang').exists(): time.sleep(0.02)
-for step in range(9): print('took', 5 + abs(bucket - 20) / 20, 'ms', flush=True)
+ms = 9 if bucket == 100 else 5 if best.read_text() == str(bucket) else 8
+for step in range(9): print('took', ms + 0.01 * (step % 3), 'ms', flush=True)
 """
-"""A command whose candidates hang while there is a file `hang`."""
+"""A command whose first candidate, on any machine, is the best one; candidates hang while there is a file `hang`."""
 KNOBS = r"""
 knobs:
   - {name: bucket, type: int, low: 1, high: 99, default: 100, pass: {placeholder: '@bucket@'}}

@@ -39,8 +39,8 @@ from .study_key import LAYOUT, shared_key
 
 Warn = Callable[[str], None]
 URL_NAME, TOKEN_NAME = "AUTOTUNE_SERVICE_URL", "AUTOTUNE_SERVICE_TOKEN"
-CALL_LIMIT_S = 5.0
-"""Deadline of one call of the service, seconds."""
+CALL_LIMIT_S = 15.0
+"""Deadline of one call of the service, seconds; a busy machine is no reason to search alone."""
 MIN_LEASE_S, MAX_LEASE_S = 2.0, 60.0
 """Bounds of the time until the config of a machine that died is suggested again, seconds."""
 ANSWER_AGE_S = 1.2

@@ -44,7 +44,7 @@ QUOTA_RETRY_S = 60.0
 """Until a lease may have ended."""
 FILLING = "spread"
 FIRST = 5
-"""Configs that differ from the default in their numbers alone."""
+"""Configs that differ from the default in their numbers alone, at most: equal ones are one."""
 BLOCK = 64
 """Configs of one Latin hypercube."""
 MAX_GIVEN_UP = 32
@@ -229,16 +229,8 @@ class Suggestions:
         ahead = leases.take_queued(connection, study_id, asked.digest)
         if ahead is not None:
             return _Choice(ahead.config, ahead.designer, asked.digest)
-        return _Choice(self._filling(connection, study_id, space), FILLING, asked.digest)
-
-    def _filling(self, connection: Connection, study_id: str, space: SearchSpace) -> str:
-        """Return the next config that fills the space, without those that were asked for before."""
-        begin = leases.count(connection, study_id)
-        for index in range(begin, begin + BLOCK):
-            config = canonical(filling_config(space, int(study_id[:8], 16), index).to_json())
-            if not leases.was_asked(connection, study_id, digest(config)):
-                break
-        return config
+        config = filling_config(space, int(study_id[:8], 16), leases.count(connection, study_id))
+        return _Choice(canonical(config.to_json()), FILLING, asked.digest)
 
     def _held(self, connection: Connection, held: HeldLease) -> TrialRow:
         trial = leases.trial(connection, held.study_id, held.trial_id)
@@ -269,9 +261,10 @@ class Suggestions:
 
 def filling_config(space: SearchSpace, seed: int, index: int) -> Config:
     """Return the `index`-th config of those that fill a space: the default, numbers alone, then everything."""
-    if index < FIRST:
-        return space.validate(first_numbers(space, FIRST - 1, seed)[index])
-    block, place = divmod(index - FIRST, BLOCK)
+    first = [*dict.fromkeys(map(space.validate, first_numbers(space, FIRST - 1, seed)))]
+    if index < len(first):
+        return first[index]
+    block, place = divmod(index - len(first), BLOCK)
     return space.at_quantiles(latin_hypercube(BLOCK, len(space.free), seed + block)[place])
 
 

@@ -97,12 +97,6 @@ def count(connection: Connection, study_id: str) -> int:
     return connection.execute(select(func.count()).where(trials.c.study_id == study_id)).scalar_one()
 
 
-def was_asked(connection: Connection, study_id: str, config_digest: str) -> bool:
-    """Tell whether a config was asked for, whatever became of it."""
-    of_config = (trials.c.study_id == study_id, trials.c.config_digest == config_digest)
-    return connection.execute(select(trials.c.trial_id).where(*of_config).limit(1)).first() is not None
-
-
 def held(connection: Connection, study_id: str, token_id: str, now_unix_s: float) -> int:
     """Return how many leases of a study hold that a token asked for."""
     query = select(func.count()).where(trials.c.study_id == study_id, trials.c.state == LEASED)

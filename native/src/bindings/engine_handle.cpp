@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/engine_handle.h"
 
+#include <nanobind/nanobind.h>
+
 #include "bindings/errors.h"
+
+namespace nb = nanobind;
 
 namespace ringtune {
 
 EngineHandle::~EngineHandle() {
   if (door_ != nullptr && !is_forked_.load()) {
+    const nb::gil_scoped_release unlocked;  // who waits inside, and who is told of an end, may need it
+    shutdown();
     door_->close();
   }
   if (is_forked_.load()) {

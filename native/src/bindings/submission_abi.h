@@ -11,7 +11,7 @@
 extern "C" {
 
 // Raised whenever anything in this file changes.
-inline constexpr uint32_t kRingtuneSubmissionVersion = 4;
+inline constexpr uint32_t kRingtuneSubmissionVersion = 5;
 
 struct RingtuneSubmissionTable;
 
@@ -56,6 +56,16 @@ struct RingtuneRequest {
 // `error` is null, or the class of the error and its text, such as "PeerLostError: rank 1 ...". Returns at once.
 typedef void (*RingtuneOnEnd)(void* context, const char* error);
 
+// True (1) once the caller is through with what it waits for.
+typedef int (*RingtuneIsDone)(void* context);
+
+// End of a wait.
+enum RingtuneWaited : uint32_t {
+  kRingtuneOver,    // done, or out of time
+  kRingtuneBusy,    // another thread does the engine's work: `on_end` tells
+  kRingtuneRaised,  // Python has an exception for this thread: Ctrl-C, or a handler's
+};
+
 struct RingtuneSubmissionTable {
   uint32_t version;
   // Both buffers must live until `on_end` is called: exactly once, on a thread of the engine's, or within this call
@@ -63,6 +73,9 @@ struct RingtuneSubmissionTable {
   void (*submit)(RingtuneDoor* door, const RingtuneRequest* request, RingtuneOnEnd on_end, void* context);
   // The end of an optimizer step.
   void (*mark_step)(RingtuneDoor* door);
+  // Does the engine's work up to `timeout_ns`, until `is_done(context)`, which an `on_end` makes true. What was
+  // submitted does not wait for others any more. The thread must not hold the GIL of its Python.
+  RingtuneWaited (*wait)(RingtuneDoor* door, RingtuneIsDone is_done, void* context, int64_t timeout_ns);
 };
 
 }  // extern "C"

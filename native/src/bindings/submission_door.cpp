@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/submission_door.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
+#include "bindings/signals.h"
 
 namespace ringtune {
 namespace {
@@ -108,15 +113,30 @@ Status submit_to(Engine& engine, const RingtuneRequest& request, RingtuneOnEnd o
   return broadcast(engine, request, tensor, std::move(told));
 }
 
+RingtuneWaited wait_in(Engine& engine, const std::function<bool()>& is_over, int64_t limit_ns) {
+  while (!is_over() && now_ns() < limit_ns) {
+    const int64_t look_ns = std::min(limit_ns, now_ns() + kSignalCheckNs);
+    const bool has_stayed = engine.work_until(is_over, look_ns, &is_interrupted);
+    const bool is_time = now_ns() >= look_ns;
+    if ((!has_stayed || (is_time && !is_over())) && has_signal_raised()) {
+      return kRingtuneRaised;
+    }
+    if (has_stayed && !is_time && !is_over()) {
+      return kRingtuneBusy;
+    }
+  }
+  return kRingtuneOver;
+}
+
 }  // namespace
 
 const RingtuneSubmissionTable SubmissionDoor::kTable{kRingtuneSubmissionVersion, &SubmissionDoor::submit,
-                                                     &SubmissionDoor::mark_step};
+                                                     &SubmissionDoor::mark_step, &SubmissionDoor::wait};
 
 SubmissionDoor::SubmissionDoor(EngineHandle& owner) : RingtuneDoor{&kTable}, owner_(&owner) {}
 
 void SubmissionDoor::close() {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_);
   owner_ = nullptr;
 }
 
@@ -128,7 +148,7 @@ void SubmissionDoor::submit(RingtuneDoor* door, const RingtuneRequest* request, 
 }
 
 Status SubmissionDoor::enter(const RingtuneRequest& request, RingtuneOnEnd on_end, void* context) {
-  const std::lock_guard lock(mutex_);
+  const std::shared_lock lock(mutex_);
   if (owner_ == nullptr) {
     return {StatusCode::kShutDown, "the engine was shut down before '" + std::string(request.name) + "' was submitted"};
   }
@@ -141,7 +161,7 @@ Status SubmissionDoor::enter(const RingtuneRequest& request, RingtuneOnEnd on_en
 
 void SubmissionDoor::mark_step(RingtuneDoor* door) {
   auto* self = static_cast<SubmissionDoor*>(door);
-  const std::lock_guard lock(self->mutex_);
+  const std::shared_lock lock(self->mutex_);
   if (self->owner_ == nullptr) {
     return;
   }
@@ -149,6 +169,19 @@ void SubmissionDoor::mark_step(RingtuneDoor* door) {
     self->owner_->engine().mark_step();
   } catch (const StatusException&) {  // in a forked child: what it submitted was refused already
     return;
+  }
+}
+
+RingtuneWaited SubmissionDoor::wait(RingtuneDoor* door, RingtuneIsDone is_done, void* context, int64_t timeout_ns) {
+  auto* self = static_cast<SubmissionDoor*>(door);
+  const std::shared_lock lock(self->mutex_);
+  if (self->owner_ == nullptr) {
+    return kRingtuneBusy;
+  }
+  try {
+    return wait_in(self->owner_->engine(), [is_done, context] { return is_done(context) != 0; }, now_ns() + timeout_ns);
+  } catch (const StatusException&) {  // in a forked child
+    return kRingtuneBusy;
   }
 }
 

@@ -2,7 +2,7 @@
 // An engine's side of the submission ABI.
 #pragma once
 
-#include <mutex>
+#include <shared_mutex>
 
 #include "base/status.h"
 #include "bindings/submission_abi.h"
@@ -27,10 +27,12 @@ class SubmissionDoor : private RingtuneDoor {
 
   static void submit(RingtuneDoor* door, const RingtuneRequest* request, RingtuneOnEnd on_end, void* context);
   static void mark_step(RingtuneDoor* door);
+  static RingtuneWaited wait(RingtuneDoor* door, RingtuneIsDone is_done, void* context, int64_t timeout_ns);
   Status enter(const RingtuneRequest& request, RingtuneOnEnd on_end, void* context);
 
-  // Guards owner_, and keeps it alive inside calls. The engine's locks may be taken under it, never the other way.
-  std::mutex mutex_;
+  // Guards owner_, and keeps it alive inside calls, which share it. The engine's locks and the GIL may be taken under
+  // it, never the other way.
+  std::shared_mutex mutex_;
   EngineHandle* owner_;  // null once closed
 };
 

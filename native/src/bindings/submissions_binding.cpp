@@ -2,7 +2,6 @@
 #include "bindings/submissions_binding.h"
 
 #include <algorithm>
-#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "bindings/errors.h"
 #include "bindings/parse_enum.h"
+#include "bindings/signals.h"
 #include "device/device_memory.h"
 
 namespace nb = nanobind;
@@ -25,9 +25,6 @@ using nb::literals::operator""_a;
 
 namespace ringtune {
 namespace {
-
-// A caller that waits looks for Ctrl-C this often.
-constexpr int64_t kSignalCheckNs = 100 * kNsPerMs;
 
 TensorArguments tensor_arguments(std::string name, uintptr_t input, uintptr_t output, std::vector<int64_t> shape,
                                  int dtype, const DeviceStream& stream, std::string group = {},
@@ -132,22 +129,6 @@ void move_to(const Result& result, uintptr_t memory, uint64_t stream) {
   raise_unless_ok(taken->move_to(memory, reinterpret_cast<cuda::Stream>(stream)));
 }
 
-// True if Ctrl-C would be a KeyboardInterrupt here: nobody has put a handler of their own in its place.
-bool is_interrupt_plain() {
-  const nb::module_ signals = nb::module_::import_("signal");
-  return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));
-}
-
-// Looks for Ctrl-C within a collective. Handlers run later: they may call the engine, which is at work.
-bool is_interrupted() {
-  const nb::gil_scoped_acquire locked;
-  if (!is_interrupt_plain() || PyOS_InterruptOccurred() == 0) {
-    return false;
-  }
-  PyErr_SetInterrupt();  // the look took it away
-  return true;
-}
-
 std::optional<Result> wait(EngineHandle& self, Handle handle, int device, uint64_t stream) {
   while (true) {
     std::optional<Outcome> outcome;
@@ -159,7 +140,7 @@ std::optional<Result> wait(EngineHandle& self, Handle handle, int device, uint64
       raise_unless_ok(outcome->status);
       return outcome->result ? std::optional(Result{outcome->result}) : std::nullopt;
     }
-    if (PyErr_CheckSignals() != 0) {
+    if (has_signal_raised()) {
       throw nb::python_error();
     }
   }
@@ -180,7 +161,7 @@ std::pair<bool, std::optional<Result>> wait_within(EngineHandle& self, Handle ha
       raise_unless_ok(outcome->status);
       return {true, outcome->result ? std::optional(Result{outcome->result}) : std::nullopt};
     }
-    if (PyErr_CheckSignals() != 0) {
+    if (has_signal_raised()) {
       throw nb::python_error();
     }
     if (now_ns() >= limit_ns) {

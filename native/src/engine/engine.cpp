@@ -260,13 +260,7 @@ Status Engine::allocate_registered(size_t bytes, std::shared_ptr<std::byte>& mem
 std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out,
                                     const DeviceStream& stream) {
   const int64_t limit_ns = now_ns() + timeout_ns;
-  bool is_leaving = false;
-  const auto is_done = [this, handle] { return handles_.is_done(handle); };
-  const auto ask = [&] { return is_leaving = wants_out && wants_out(); };
-  if (!is_done() && !loop_.drive(is_done, limit_ns, ask) && queue_.press()) {
-    transport_.notify();
-  }
-  if (is_leaving) {
+  if (!work_until([this, handle] { return handles_.is_done(handle); }, limit_ns, wants_out)) {
     return std::nullopt;
   }
   std::optional<Outcome> outcome = handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
@@ -274,6 +268,16 @@ std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Int
     outcome->status = gpu_->wait_for(*outcome->done, stream);
   }
   return outcome;
+}
+
+bool Engine::work_until(const std::function<bool()>& is_done, int64_t limit_ns,
+                        const Interruption::WantsOut& wants_out) {
+  bool is_leaving = false;
+  const auto ask = [&] { return is_leaving = wants_out && wants_out(); };
+  if (!is_done() && !loop_.drive(is_done, limit_ns, ask) && queue_.press()) {
+    transport_.notify();
+  }
+  return !is_leaving;
 }
 
 uint64_t Engine::mark_step(bool is_on_device) {

@@ -116,6 +116,9 @@ class Engine {
   // stream the caller waits for that, too.
   std::optional<Outcome> wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out = {},
                               const DeviceStream& stream = {});
+  // Likewise for a caller whose operations have an `on_end`, up to `limit_ns` on the steady clock. Comes back before
+  // `is_done()` where another thread does the engine's work. False if the caller was asked and wants out.
+  bool work_until(const std::function<bool()>& is_done, int64_t limit_ns, const Interruption::WantsOut& wants_out);
 
   // The training thread, after each optimizer step; returns its number. Where a device is still at the step, the thread
   // tells later when it ended, in the order of the steps.

@@ -47,6 +47,7 @@ BUILD_OPTIONS  := --no-build-isolation $(if $(CI),--config-settings cmake.define
 ENGINE_BUILD    = build/editable/$(shell $(BIN)/python -m scikit_build_core.builder wheel-tag)
 
 ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name CMakeLists.txt)
+TORCH_BACKEND_SOURCES := $(wildcard native/torch_backend/*) native/src/bindings/submission_abi.h
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
 PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
@@ -81,7 +82,7 @@ help: ## list the targets
 
 setup: ## make .venv: all that demo and tests need, with the engine built
 	@$(PYTHON) native/packaging/prerequisites.py $(if $(HAS_CXX20),has-compiler)
-	@+$(call locked,$(VENV)/.engine)
+	@+$(call locked,$(VENV)/.torch_backend)
 	@echo "set up in $(VENV): 'source $(VENV)/bin/activate' gives you the ringtune command"
 
 $(VENV)/.created:
@@ -106,6 +107,13 @@ $(VENV)/.engine: $(VENV)/.packages $(ENGINE_SOURCES) $(PACKAGES_INIT)
 	@if [ -n "$(filter-out $(VENV)/.packages,$?)" ] && [ -e $@ ]; then \
 	  $(call step,$(VENV): the engine after a change of sources) $(BIN)/pip install -v $(BUILD_OPTIONS) --no-deps --editable .; \
 	fi
+	@touch $@
+
+# Torch's C++ library is the system compiler's: the ziglang wheel's does not fit.
+$(VENV)/.torch_backend: $(VENV)/.packages $(TORCH_BACKEND_SOURCES) | $(VENV)/.engine
+ifeq ($(HAS_CXX20),yes)
+	@$(call step,$(VENV): process groups for torch.distributed) $(BIN)/python -m ringtune.torch_backend --compiler "$(CXX)"
+endif
 	@touch $@
 
 # The wheel for environments beside .venv, built in the folder of the editable install: nothing is compiled twice.
@@ -171,6 +179,7 @@ $(PLATFORMS)/.ringtune: build/wheels/.built $(PLATFORMS)/.created
 	@$(PLATFORMS)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl
 ifeq ($(HAS_CXX20),yes)
 	@JAX_PLATFORMS=cpu $(PLATFORMS)/bin/python -m ringtune.jax_op --compiler "$(CXX)"
+	@$(PLATFORMS)/bin/python -m ringtune.torch_backend --compiler "$(CXX)"
 endif
 	@touch $@
 

@@ -23,6 +23,18 @@ SOURCES_BUILT_BY_USERS = {
     "ringtune/graph_operations/tensorflow_op.cpp",
     "ringtune/graph_operations/bindings/submission_abi.h",
     "ringtune/measuring/bench/programs/delay_switch.cpp",
+    *(
+        f"ringtune/graph_operations/torch_backend/{name}"
+        for name in (
+            "call.h",
+            "call_book.h",
+            "engine_group.h",
+            "engine_work.h",
+            "future_keeper.h",
+            "surroundings.h",
+            "torch_backend.cpp",
+        )
+    ),
     "ringtune/measuring/bench/programs/limit.cpp",
 }
 LICENCES = {"LICENSE", "NOTICE", "native/licenses/nanobind.txt", "native/licenses/robin-map.txt"}

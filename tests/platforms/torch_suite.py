@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs torch's own tests of its process groups, `torch.testing._internal.distributed.distributed_test`.
 
-    python -m tests.platforms.torch_suite gloo|ringtune [--ranks N] [--limit SECONDS] [NAME…]
+    python -m tests.platforms.torch_suite gloo|ringtune [--form python] [--ranks N] [--limit SECONDS] [NAME…]
 
 The tests ask for their backend by name and skip what they do not know, so that under "ringtune" they go on to say
 "gloo" and get this backend for it. One line of JSON per test goes to standard output: name, outcome, reason.
@@ -18,11 +18,14 @@ import unittest
 from contextlib import redirect_stderr
 from typing import Any
 
+from tests.integration.torch_backend.forms import choose_form
+
 
 def main() -> None:
     """Run the tests that the command line names, or all."""
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", choices=["gloo", "ringtune", "named"])
+    parser.add_argument("--form", choices=["compiled", "python"], default="compiled")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("names", nargs="*")
@@ -35,6 +38,7 @@ def main() -> None:
         }
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
         case = test_case(given.limit)
+        choose_form(given.form, 0)
         if given.backend == "ringtune":
             stand_in_for_gloo()
         names = given.names or unittest.TestLoader().getTestCaseNames(case)
@@ -67,13 +71,13 @@ def stand_in_for_gloo() -> None:
     from torch.distributed import distributed_c10d
     from torch.testing._internal.distributed import distributed_test
 
-    from ringtune.torch_backend.group import RingtuneGroup
+    from ringtune.torch_backend.compiled import form
     from ringtune.torch_backend.meeting import Member
 
     class Options:
         """Options that torch sets and nobody reads."""
 
-    class StandIn(RingtuneGroup):
+    class StandIn(form().group_class):  # type: ignore[misc]
         def __init__(self, store: Any, rank: int, size: int, timeout: Any) -> None:
             others = (-1,) if dist.is_initialized() else ()
             super().__init__(Member(store, rank, size, timeout.total_seconds(), others))
@@ -82,7 +86,7 @@ def stand_in_for_gloo() -> None:
     # The profiler's events of a backend are looked for under the names in these lists, where ours is not.
     distributed_test.PROFILING_SUPPORTED_BACKENDS.clear()
     distributed_test.SEND_RECV_PROFILING_SUPPORTED_BACKENDS.clear()
-    distributed_c10d.ProcessGroupGloo = StandIn  # type: ignore[misc, assignment]
+    distributed_c10d.ProcessGroupGloo = StandIn  # type: ignore[misc]
 
 
 def run(case: type[unittest.TestCase], name: str) -> tuple[str, str]:

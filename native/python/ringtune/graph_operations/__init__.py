@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations inside graphs of TensorFlow and JAX: their libraries, compiled where a job runs."""
+"""Libraries for graphs of TensorFlow and JAX and for process groups of torch, compiled where a job runs."""

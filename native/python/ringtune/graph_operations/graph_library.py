@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library of operations for the graphs of a framework, compiled where the job runs.
+"""A library for a framework, such as operations for its graphs, compiled where the job runs.
 
 Each version of a framework has its own binary interface, so the library is compiled against the one that is installed.
 Its file is named for that version, and lies in the package, or in the user's cache folder where the package cannot be
@@ -29,7 +29,7 @@ class GraphLibrary:
     """The library for one version of a framework.
 
     Attributes:
-        source: Name of its C++ file.
+        source: Its C++ file, below the folder of libraries.
         framework: Name of the framework, in lower case.
         version: Version of the framework.
         compile_flags: Flags of the compiler, the framework's among them.
@@ -58,8 +58,7 @@ class GraphLibrary:
         for folder in library_folders():
             if (folder / self.file_name).is_file():
                 return self._loaded(folder / self.file_name)
-        built = (path.stem for folder in library_folders() for path in folder.glob(f"{self.framework}-*.so"))
-        others = sorted(set(built))
+        others = [name for name in built_libraries() if name.startswith(f"{self.framework}-")]
         if others:
             raise ConfigError(f"the operations were built for {', '.join(others)}, not for {Path(self.file_name).stem}")
         return None
@@ -73,13 +72,13 @@ class GraphLibrary:
         Raises:
             ConfigError: If the compiler fails, its library cannot be loaded, or no folder can be written.
         """
-        source = next((folder / self.source for folder in library_folders() if (folder / self.source).is_file()), None)
-        if source is None:
+        folder = next((folder for folder in library_folders() if (folder / self.source).is_file()), None)
+        if folder is None:
             raise ConfigError(f"{self.source} is missing from this installation of ringtune; install it again")
         target = _writable_folder() / self.file_name
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             built = Path(scratch) / target.name
-            flags = [*self.compile_flags, f"-I{source.parent}", str(source), "-o", str(built), *self.link_flags]
+            flags = [*self.compile_flags, f"-I{folder}", str(folder / self.source), "-o", str(built), *self.link_flags]
             _compile([*shlex.split(compiler), *flags])
             self._loaded(built)
             built.replace(target)
@@ -103,6 +102,11 @@ def library_folders() -> Iterator[Path]:
     for location in (package and package.submodule_search_locations) or ():
         yield Path(location) / _FOLDER
     yield Path.home() / ".cache" / "ringtune" / _FOLDER
+
+
+def built_libraries() -> list[str]:
+    """Return what was built in this environment: framework and version, as `torch-2.13.0`."""
+    return sorted({path.stem for folder in library_folders() for path in folder.glob("*.so")})
 
 
 def _compile(command: list[str]) -> None:

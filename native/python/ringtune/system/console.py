@@ -22,6 +22,10 @@ class Console:
     rank: int
     level: str = "warning"
 
+    def debug(self, text: str) -> None:
+        """Write what helps to find a fault."""
+        self._write("debug", text)
+
     def info(self, text: str) -> None:
         """Write what is good to know."""
         self._write("info", text)

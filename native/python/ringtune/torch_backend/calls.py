@@ -1,65 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a process group: each has a number and a text; equal ones share names, which the engine knows again.
+"""Calls of a process group, in their order; calls that differ between ranks are told.
 
-Torch's calls have no names. The n-th call of one text meets the n-th on the other ranks. Ranks that call different
-things would wait for ever: a rank that has waited for a second tells its open calls in torch's store, and compares
-those of the same number.
+Ranks that call different things would wait for ever: a rank that has waited for a while tells its open calls in torch's
+store, and compares those of the same number.
 """
 
 import json
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from ringtune import errors
 from ringtune.errors import CollectiveTimeout, ConfigError, EngineError, MismatchError, RingtuneError
 
-from .works import EngineWork, FutureKeeper, Pending
+from .call_book import CallBook
+from .keys import Key, text_of
+from .works import EngineWork, FutureKeeper, Pending, overdue
 
-NAMES = 8  # names of one text: so many equal calls are in flight; the next one waits for the first of them
 _MOST_TOLD = 32  # open calls that are told to other ranks, the oldest ones
 _FEW_OPEN = 64  # works that nobody has waited for, before the group looks which of them have ended
 
 
-class CallText:
-    """The names of equal calls, in turn."""
-
-    __slots__ = ("_next", "_works", "names", "text")
-
-    def __init__(self, text: str, era: int) -> None:
-        """Make the names.
-
-        Args:
-            text: Text of the call, as ranks compare it.
-            era: Number of the last call that differed between ranks; its name may be in flight for ever.
-        """
-        self.text = text
-        self.names = [f"{text} #{era}.{slot}" for slot in range(NAMES)]
-        self._works: list[EngineWork | None] = [None] * NAMES
-        self._next = 0
-
-    @property
-    def slot(self) -> int:
-        """Position of the next name."""
-        return self._next
-
-    @property
-    def holder(self) -> EngineWork | None:
-        """The call that has the next name and is still under way here; None where the name is free."""
-        earlier = self._works[self._next]
-        return None if earlier is None or earlier.is_over else earlier
-
-    def note(self, slot: int, work: EngineWork) -> None:
-        """Note which call has a name, which is not given out again before the others."""
-        self._works[slot] = work
-        self._next = (slot + 1) % NAMES
-
-
 class Calls:
-    """The calls of one group, in their order. Thread-safe."""
+    """The calls of one group. Thread-safe."""
 
-    def __init__(self, store: Any, rank: int, size: int, futures: FutureKeeper) -> None:
+    def __init__(self, store: Any, rank: int, size: int, futures: FutureKeeper, book: CallBook) -> None:
         """Begin without a call.
 
         Args:
@@ -67,28 +33,27 @@ class Calls:
             rank: This rank.
             size: Number of ranks.
             futures: Keeper of the futures that nobody drives.
+            book: Numbers and names; the compiled form's calls may be in it, too.
         """
         self.futures = futures
         self._store = store
         self._rank = rank
         self._size = size
-        self._lock = threading.Lock()  # guards all below, and the order in which the engine gets the calls
-        self._texts: dict[Any, CallText] = {}
-        self._number = 0
-        self._era = 0
+        self._book = book
+        self._texts: dict[Key, str] = {}
         self._differed: dict[str, str] = {}  # this rank's calls that differed from another rank's, by number
         self._suspicions: set[tuple[str, str, int, str]] = set()  # differences that were seen once
         self._open: dict[int, EngineWork] = {}
-        self._is_closed = False
 
     @property
     def number(self) -> int:
         """Number of calls so far."""
-        return self._number
+        with self._book:
+            return self._book.number
 
     def start(
         self,
-        key: tuple[Any, ...],
+        key: Key,
         submit: Callable[[str], Sequence[Pending]],
         outputs: list[torch.Tensor],
         limit_s: float | None = None,
@@ -101,53 +66,69 @@ class Calls:
             outputs: Tensors that the work's future holds.
             limit_s: Time limit of this call, seconds; None for the group's.
         """
+        text = self._texts.get(key)
+        if text is None:
+            text = self._texts[key] = text_of(key)
         while True:
-            with self._lock:
-                text = self._text(key)
-                holder = text.holder
-                if holder is None:
-                    work = self._begin(text, submit, outputs, limit_s)
+            with self._book:
+                if self._book.is_closed:
+                    raise ConfigError(f"{text} is not possible: the process group was destroyed or aborted")
+                holder = self._book.holder(text)
+                if holder == 0:
+                    pending = submit(self._book.next_name(text))  # a call that is refused has no number
+                    work = EngineWork(self, text, self._book.begin(text), pending, outputs, limit_s)
+                    self._open[work.number] = work
                     break
-            holder.finish()  # without the lock: a callback of its future may start a call, too
+            self.finish(holder)  # outside of the book: a callback of its future may start a call, too
         if len(self._open) > _FEW_OPEN:
             self._tidy()
         return work
 
-    def _text(self, key: tuple[Any, ...]) -> CallText:
-        if self._is_closed:
-            raise ConfigError(f"{_text_of(key)} is not possible: the process group was destroyed or aborted")
-        text = self._texts.get(key)
-        if text is None:
-            text = self._texts[key] = CallText(_text_of(key), self._era)
-        return text
-
-    def _begin(
-        self,
-        text: CallText,
-        submit: Callable[[str], Sequence[Pending]],
-        outputs: list[torch.Tensor],
-        limit_s: float | None,
-    ) -> EngineWork:
-        """Give a call to the engine; the lock is held."""
-        slot = text.slot
-        pending = submit(text.names[slot])  # a call that is refused has no number
-        self._number += 1
-        work = EngineWork(self, text.text, self._number, pending, outputs, limit_s)
-        text.note(slot, work)
-        self._open[self._number] = work
-        return work
+    def finish(self, number: int) -> None:
+        """Wait for a call."""
+        work = self._open.get(number)
+        if work is None:
+            self._book.finish(number)
+        else:
+            work.finish()
 
     def forget(self, work: EngineWork) -> None:
         """Take note that a call has ended."""
         self._open.pop(work.number, None)
+        with self._book:
+            self._book.end(work.number)
 
     def explained(self, work: EngineWork, error: RingtuneError) -> RingtuneError:
         """Return the error with which a call has ended, in terms of the group."""
-        if self._is_closed:
-            return EngineError(f"{work.call} was under way when its process group was destroyed or aborted")
+        return self._explained(work.call, error)
+
+    def _explained(self, call: str, error: RingtuneError) -> RingtuneError:
+        if self._book.is_closed:
+            return EngineError(f"{call} was under way when its process group was destroyed or aborted")
         if isinstance(error, CollectiveTimeout):
-            return CollectiveTimeout(f"{work.call} has reached the timeout of its process group: {error}")
+            return CollectiveTimeout(f"{call} has reached the timeout of its process group: {error}")
         return error
+
+    def explained_fault(self, call: str, kind: str, text: str) -> tuple[str, str]:
+        """Return class and text of the error with which a call of the compiled form has ended."""
+        error = self._explained(call, getattr(errors, kind)(text))
+        return type(error).__name__, str(error)
+
+    def raise_fault(self, kind: str, text: str) -> None:
+        """Raise an error of the compiled form."""
+        raise getattr(errors, kind)(text)
+
+    def raise_overdue(self, call: str, number: int, limit_s: float) -> None:
+        """Raise that a call of the compiled form did not end in time."""
+        raise overdue(call, number, limit_s)
+
+    def difference(self) -> tuple[str, str] | None:
+        """Return class and text of the error that `check` raises; None where there is none."""
+        try:
+            self.check()
+        except RingtuneError as error:
+            return type(error).__name__, str(error)
+        return None
 
     def check(self) -> None:
         """Compare this rank's open calls with those of the ranks that wait, too.
@@ -155,9 +136,10 @@ class Calls:
         Raises:
             MismatchError: If ranks have called different things; names both calls.
         """
-        if self._size == 1 or self._is_closed:
+        if self._size == 1 or self._book.is_closed:
             return
-        own = {str(number): work.call for number, work in list(self._open.items())[:_MOST_TOLD]}
+        with self._book:
+            own = {str(number): call for number, call in self._book.open(_MOST_TOLD).items()}
         text = json.dumps({"open": own, "differed": self._differed})
         self._store.set(f"ringtune/calls/{self._rank}", text)
         for rank in range(self._size):
@@ -168,7 +150,8 @@ class Calls:
 
     def close(self) -> None:
         """Refuse every later call."""
-        self._is_closed = True
+        with self._book:
+            self._book.close()
 
     def _compare(self, own: dict[str, str], rank: int, waiting: dict[str, str], told: dict[str, str]) -> None:
         """Raise for a call that differs from the other rank's of its number, once that was seen twice.
@@ -184,9 +167,9 @@ class Calls:
             if suspicion not in self._suspicions:
                 self._suspicions.add(suspicion)
                 continue
-            self._era = int(number)
             self._differed[number] = text  # the other rank may have seen it once only
-            self._texts.clear()
+            with self._book:
+                self._book.differ(int(number))
             raise MismatchError(
                 f"call {number} of this process group is {text} on rank {self._rank} but {other} on rank {rank}; "
                 "all ranks of a group must make the same calls in the same order"
@@ -195,7 +178,3 @@ class Calls:
     def _tidy(self) -> None:
         for work in list(self._open.values()):
             work.try_to_end()
-
-
-def _text_of(key: tuple[Any, ...]) -> str:
-    return " ".join(str(part) for part in key)

@@ -8,6 +8,7 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from .compiled import form, tell_once
 from .group import RingtuneGroup
 from .meeting import Member
 
@@ -33,7 +34,9 @@ def create_group(options: Any, backend_options: Any) -> RingtuneGroup:
         timeout_s=options.timeout.total_seconds(),
         global_ranks=tuple(options.global_ranks_in_group),
     )
-    return RingtuneGroup(member)
+    group = form().group_class(member)
+    tell_once(group.world.console, form().note)
+    return group
 
 
 def _serve_monitored_barrier() -> None:

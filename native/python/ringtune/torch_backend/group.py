@@ -9,7 +9,9 @@ import torch
 from torch.distributed import ProcessGroup, Work
 
 from ringtune.errors import ConfigError
+from ringtune.world.world import World
 
+from .call_book import CallBook
 from .calls import Calls
 from .devices import OtherBackends, by_device
 from .meeting import Member, join
@@ -38,12 +40,12 @@ class RingtuneGroup(ProcessGroup):
         Args:
             member: This rank's part in the group.
         """
-        super().__init__(member.rank, member.size)  # type: ignore[call-arg]
+        book = self._begin(member)
         self._member = member
         self._membership = join(member)
-        world = self._membership.world
+        world = self.world
         self._futures = FutureKeeper()
-        self._calls = Calls(member.store, member.rank, member.size, self._futures)
+        self._calls = Calls(member.store, member.rank, member.size, self._futures, book)
         self._reducing = Reducing(world, self._calls)
         self._moving = Moving(world, self._calls)
         self._pairs = Pairs(member, world)
@@ -56,6 +58,11 @@ class RingtuneGroup(ProcessGroup):
         self._group_desc = "undefined"
         self._coalesced: list[Work] | None = None
         self._barrier_tensor = torch.zeros(1, dtype=torch.uint8)
+
+    def _begin(self, member: Member) -> CallBook:
+        """Make the C++ object below this one, and the book of its calls."""
+        super().__init__(member.rank, member.size)  # type: ignore[call-arg]
+        return CallBook()
 
     def getBackendName(self) -> str:  # noqa: N802  (torch's name)
         """Return the backend's name."""
@@ -77,6 +84,11 @@ class RingtuneGroup(ProcessGroup):
         """Take what the group is for."""
         self._group_desc = description
 
+    @property
+    def world(self) -> World:
+        """The world of the group's ranks."""
+        return self._membership.world
+
     def get_group_store(self) -> Any:
         """Return torch's store for this group."""
         return self._member.store
@@ -97,7 +109,10 @@ class RingtuneGroup(ProcessGroup):
         return self if other is None else other._get_backend(kind)  # noqa: SLF001
 
     def _set_default_timeout(self, timeout: timedelta) -> None:
-        self._limit_s = timeout.total_seconds()
+        self._set_limit(timeout.total_seconds())
+
+    def _set_limit(self, limit_s: float | None) -> None:
+        self._limit_s = limit_s
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Set the time limit of later calls."""

@@ -12,6 +12,7 @@ from ringtune.torch.buffers import operand_of, tensor_of
 from ringtune.world.world import World
 
 from .calls import Calls
+from .keys import broadcast_key, exchange_key, gather_key
 from .memory import check, dense, flat, joined, offered, part, room_for, write_back
 from .works import EngineWork, Pending
 
@@ -37,8 +38,7 @@ class Moving:
             operand = operand_of(memory)
             return [start_broadcast(self._world, name, operand, root, lambda _: write_back(tensor, memory))]  # type: ignore[list-item]
 
-        key = ("broadcast", tensor.dtype, tensor.numel(), "from", root)
-        return self._calls.start(key, submit, [tensor], limit_s)
+        return self._calls.start(broadcast_key(tensor, root), submit, [tensor], limit_s)
 
     def all_gather(
         self,
@@ -82,7 +82,6 @@ class Moving:
                     f"all_gather_into_tensor: output tensor size must be equal to world_size times input tensor size; "
                     f"got {output.dtype} {tuple(output.shape)} for {size} ranks and {given.dtype} {tuple(given.shape)}"
                 )
-        key = ("all_gather_into_tensor", *((given.dtype, tuple(given.shape)) for given in inputs))
 
         def submit(name: str) -> list[Pending]:
             return [
@@ -90,7 +89,7 @@ class Moving:
                 for index, (output, given) in enumerate(zip(outputs, inputs, strict=True))
             ]
 
-        return self._calls.start(key, submit, list(outputs), limit_s)
+        return self._calls.start(gather_key(inputs), submit, list(outputs), limit_s)
 
     def gather(
         self, outputs: Sequence[torch.Tensor], given: torch.Tensor, root: int, limit_s: float | None
@@ -157,13 +156,12 @@ class Moving:
         """
         taken, sent = self._elements(output, splits[0], "output"), self._elements(given, splits[1], "input")
         memory, source = room_for(output), flat(dense(given))
-        key = ("all_to_all_single", given.dtype)
 
         def submit(name: str) -> list[Pending]:
             end = lambda: write_back(output, memory)  # noqa: E731
             return [self._start_exchange(name, source, sent, flat(memory), (), end, taken)]
 
-        return self._calls.start(key, submit, [output], limit_s)
+        return self._calls.start(exchange_key(given), submit, [output], limit_s)
 
     def _elements(self, tensor: torch.Tensor, splits: Sequence[int], end: str) -> list[int]:
         rows = tensor.size(0) if tensor.dim() else 1

@@ -13,6 +13,7 @@ from ringtune.torch.buffers import operand_of, tensor_of
 from ringtune.world.world import World
 
 from .calls import Calls
+from .keys import reduction_key
 from .memory import dense, flat, joined, offered, part, room_for, write_back
 from .reductions import Plan, as_reals, plan_of
 from .works import EngineWork, Pending
@@ -49,7 +50,7 @@ class Reducing:
         if len(tensors) == 1 and tensors[0].layout is not torch.strided:
             return self._allreduce_sparse(tensors[0], operation, limit_s)
         plans = [plan_of(operation, tensor.dtype) for tensor in tensors]
-        key = (kind, *_described(plans[0].name, tensors)) if tensors else (kind,)
+        key = reduction_key(kind, plans[0].name, tensors) if tensors else (kind,)
 
         def submit(name: str) -> list[Pending]:
             if len(tensors) == 1:
@@ -65,7 +66,7 @@ class Reducing:
         """Combine a tensor over all ranks, in place on the root; elsewhere it stays as it is."""
         plan = plan_of(operation, tensor.dtype)
         target = tensor if root == self._world.rank else torch.empty_like(tensor)
-        key = ("reduce", *_described(plan.name, [tensor]), "to", root)
+        key = (*reduction_key("reduce", plan.name, [tensor]), "to", root)
         return self._calls.start(key, lambda name: [self._start(name, tensor, target, plan)], [tensor], limit_s)
 
     def reduce_scatter(
@@ -75,7 +76,7 @@ class Reducing:
         if len(inputs) != self._world.size:
             raise ConfigError(f"reduce_scatter needs one tensor per rank, {self._world.size}, and got {len(inputs)}")
         plan = plan_of(operation, output.dtype)
-        key = ("reduce_scatter", *_described(plan.name, inputs))
+        key = reduction_key("reduce_scatter", plan.name, inputs)
         counts = [tensor.numel() for tensor in inputs]
 
         def submit(name: str) -> list[Pending]:
@@ -99,7 +100,7 @@ class Reducing:
                     f"reduce_scatter_tensor needs an input of {size} times the output's elements and of its dtype: got "
                     f"{given.dtype} {tuple(given.shape)} for {output.dtype} {tuple(output.shape)}"
                 )
-        key = ("reduce_scatter_tensor", *_described(plan.name, inputs))
+        key = reduction_key("reduce_scatter_tensor", plan.name, inputs)
 
         def submit(name: str) -> list[Pending]:
             return [
@@ -204,12 +205,5 @@ class Reducing:
                 for index, row in enumerate(rows)
             ]
 
-        key = ("all_reduce", "sparse", *_described(plan.name, [given.values()[:0]]))
+        key = ("all_reduce", *reduction_key("sparse", plan.name, [given.values()[:0]]))
         return self._calls.start(key, submit, [tensor], limit_s)
-
-
-def _described(operation: str, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
-    """Return what must be equal on every rank, as a part of the call's key."""
-    if len(tensors) == 1:
-        return (operation, tensors[0].dtype, tuple(tensors[0].shape))
-    return (operation, *((tensor.dtype, tuple(tensor.shape)) for tensor in tensors))

@@ -194,10 +194,7 @@ class EngineWork(Work):
                 self._end(self._group.explained(self, error))
                 return
             if limit_s is not None and waited_s >= limit_s:
-                raise CollectiveTimeout(
-                    f"{self.call} (call {self.number} of its group) did not end within {limit_s:g} s: "
-                    "another rank has not come to it; check that rank's log, or raise the time limit"
-                )
+                raise overdue(self.call, self.number, limit_s)
         self._end(None)
 
     def _end(self, error: Exception | None) -> None:
@@ -207,6 +204,14 @@ class EngineWork(Work):
         self._is_over = True
         self._group.forget(self)
         self.complete_future()
+
+
+def overdue(call: str, number: int, limit_s: float) -> CollectiveTimeout:
+    """Return the error of a wait that has reached its time limit."""
+    return CollectiveTimeout(
+        f"{call} (call {number} of its group) did not end within {limit_s:g} s: "
+        "another rank has not come to it; check that rank's log, or raise the time limit"
+    )
 
 
 class WorkFuture(torch.futures.Future[list[torch.Tensor]]):

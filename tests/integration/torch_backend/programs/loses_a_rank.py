@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 1 is killed while the others wait for it; usage: loses_a_rank.py MEETING-FILE CALL."""
+"""Rank 1 is killed while the others wait for it; usage: loses_a_rank.py MEETING-FILE FORM CALL."""
 
 import os
 import signal
@@ -12,6 +12,7 @@ from torch import distributed as dist
 
 from ringtune.errors import PeerLostError
 from tests.integration.plain_rank import say
+from tests.integration.torch_backend.forms import choose_form
 
 CALLS: dict[str, Callable[[], object]] = {
     "all_reduce": lambda: dist.all_reduce(torch.ones(2)),
@@ -24,6 +25,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "recv": lambda: dist.recv(torch.empty(2), 1),
 }
 rank, size = int(os.environ["RINGTUNE_RANK"]), int(os.environ["RINGTUNE_WORLD_SIZE"])
+choose_form(sys.argv[2], rank)
 dist.init_process_group("ringtune", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size)
 if rank == 1:
     for peer in set(range(size)) - {1}:
@@ -35,6 +37,6 @@ if rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 begin_s = time.monotonic()
 try:
-    CALLS[sys.argv[2]]()
+    CALLS[sys.argv[3]]()
 except PeerLostError as error:
     say(f"lost after {time.monotonic() - begin_s:.1f} s: {error}")

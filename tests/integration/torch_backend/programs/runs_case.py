@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases of a process group, or programs of users, and says a digest of what each returns.
 
-Usage: runs_case.py BACKEND MEETING-FILE MODULE NAME…
+Usage: runs_case.py BACKEND MEETING-FILE FORM MODULE NAME…
 """
 
 import hashlib
@@ -14,6 +14,7 @@ import torch
 from torch import distributed as dist
 
 from tests.integration.plain_rank import say
+from tests.integration.torch_backend.forms import check_form, choose_form
 
 
 def digest(tensors: list[torch.Tensor]) -> str:
@@ -34,10 +35,13 @@ def cases(module: ModuleType) -> dict[str, object]:
 
 def main() -> None:
     """Run the cases."""
-    backend, meeting, module, *names = sys.argv[1:]
+    backend, meeting, form, module, *names = sys.argv[1:]
     torch.set_num_threads(1)
     rank, size = int(os.environ["RINGTUNE_RANK"]), int(os.environ["RINGTUNE_WORLD_SIZE"])
+    choose_form(form, rank)
     dist.init_process_group(backend, init_method=f"file://{meeting}", rank=rank, world_size=size)
+    if backend == "ringtune":
+        check_form(form, rank)
     for name in names:
         case = cases(import_module(module))[name]
         assert callable(case)

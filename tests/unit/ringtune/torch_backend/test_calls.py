@@ -8,7 +8,8 @@ import torch
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from ringtune.errors import ConfigError, MismatchError
-from ringtune.torch_backend.calls import NAMES, Calls
+from ringtune.torch_backend.call_book import NAMES, CallBook
+from ringtune.torch_backend.calls import Calls
 from ringtune.torch_backend.works import EngineWork, FutureKeeper
 
 
@@ -33,7 +34,7 @@ class Operation:
 
 def calls(rank: int = 0, store: Any = None) -> Calls:
     """Return the calls of one rank of two."""
-    return Calls(HashStore() if store is None else store, rank, 2, FutureKeeper())
+    return Calls(HashStore() if store is None else store, rank, 2, FutureKeeper(), CallBook())
 
 
 def started(group: Calls, *key: Any, operation: Operation | None = None) -> tuple[EngineWork, str]:

@@ -79,7 +79,14 @@ def examine_engine() -> DoctorSection:
             "engine", (("engine", f"loads, but has no shared memory: {error}"), transports), (problem,)
         )
     loads = f"loads; allreduce algorithms: {', '.join(engine.allreduce_algorithms())}"
-    return DoctorSection("engine", (("engine", loads), transports))
+    return DoctorSection("engine", (("engine", loads), transports, ("compiled for", _compiled_parts())))
+
+
+def _compiled_parts() -> str:
+    from ringtune.graph_operations.graph_library import built_libraries  # noqa: PLC0415  (needs the engine)
+
+    commands = ", ".join(f"python -m ringtune.{name}" for name in ("torch_backend", "tensorflow_op", "jax_op"))
+    return ", ".join(built_libraries()) or f"nothing here; optional: {commands}"
 
 
 def examine_gpus() -> DoctorSection:

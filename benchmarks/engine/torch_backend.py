@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives and training steps of torch.distributed, over Gloo and over the backend "ringtune", in one process group.
 
-    python -m benchmarks.engine.torch_backend [--ranks N] [--rounds N] [collectives] [steps] [parts]
+    python -m benchmarks.engine.torch_backend [--form python] [--ranks N] [--rounds N] [collectives] [steps] [parts]
 
 Both backends take turns in each round; a row has the medians, and the median ratio with its quartiles.
 """
@@ -22,6 +22,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.multiprocessing.spawn import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
+from ringtune.graph_operations import graph_library
 from ringtune.session.session import SESSION
 from ringtune.session.submissions import Reduction, Sum, start_allreduce
 from ringtune.torch.buffers import operand_of
@@ -145,6 +146,8 @@ QUESTIONS = {"collectives": measure_collectives, "steps": measure_steps, "parts"
 def measure(rank: int, given: argparse.Namespace, meeting: str) -> None:
     """Measure what is asked for, on one rank."""
     torch.set_num_threads(1)
+    if given.form == "python":
+        graph_library.library_folders = lambda: iter(())  # as if the compiled form had not been built
     dist.init_process_group("ringtune", init_method=f"file://{meeting}", rank=rank, world_size=given.ranks)
     groups = (dist.new_group(backend="gloo"), dist.group.WORLD)
     for question in given.what:
@@ -156,6 +159,7 @@ def main() -> None:
     """Start the ranks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("what", nargs="*", default=list(QUESTIONS), metavar="|".join(QUESTIONS))
+    parser.add_argument("--form", choices=["compiled", "python"], default="compiled", help="compiled where built")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()

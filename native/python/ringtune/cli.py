@@ -125,6 +125,9 @@ BenchPeers: TypeAlias = Annotated[
         help="mpich, openmpi, impi, gloo, horovod, system-mpich, system-openmpi, or none; default: all found.",
     ),
 ]
+BenchHosts: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", help="Divide the ranks among N hosts made here (root).")
+]
 BenchFormat: TypeAlias = Annotated[
     str, typer.Option("--format", metavar="table|nccl-tests|osu", help="Columns of the output, of sizes alone.")
 ]
@@ -157,9 +160,7 @@ def bench(
         typer.Option("--set", metavar="NAME=VALUE", help="Also measure the engine under this RINGTUNE_*; repeatable."),
     ] = None,
     rounds: Annotated[int, typer.Option(help="Launches of each contestant; intervals take 6.")] = 6,
-    hosts: Annotated[
-        int | None, typer.Option(metavar="N", help="Divide the ranks among N hosts made here (root).")
-    ] = None,
+    hosts: BenchHosts = None,
     link: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of each host's link, such as 1gbit.")] = None,
     delay_ms: BenchDelayMs = 0.0,
     algorithms: BenchAlgorithms = "ring,hierarchical",

@@ -48,6 +48,8 @@ class TimedAllreduce {
   Status make_room(size_t max_bytes, bool& has_room);
   Status perform(const TimedCalls& calls, int64_t& elapsed_ns);
   Status call(const TimedCalls& calls, size_t bytes);
+  // Between hosts: a token from every rank to every other one, in one round. Nothing inside a host.
+  Status meet();
 
   CollectiveContext context_;
   AlignedBuffer data_;

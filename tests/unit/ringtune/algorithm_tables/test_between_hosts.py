@@ -182,7 +182,7 @@ def test_the_limit_holds_on_networks_of_any_delay_and_rate(delay_ms: float, bits
 
     rows = chosen(network)
 
-    probes_s = 6 * sum(network.call_s(size, name, MIB) for size in (KIB, 64 * KIB) for name in ("recursive_doubling",))
+    probes_s = 8 * sum(network.call_s(size, name, MIB) for size in (KIB, 64 * KIB) for name in ("recursive_doubling",))
     assert network.now_s <= LIMIT_S + probes_s
     assert None is rows[-1].max_bytes
 

@@ -9,6 +9,7 @@ hosts where it goes host by host, else ranks.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -37,6 +38,9 @@ PROBE_SHARE = 24
 MESSAGE_S = 10e-6
 """Processor time to send one message and receive another, seconds; see `LinkCosts` of the cost model."""
 PROBES = 3
+BATCH_S = 0.02
+"""Seconds of a batch of calls: the ranks meet before and after it, which costs a latency and its noise each."""
+MAX_BATCH = 20
 _LEAST_S = 1e-9
 _LEAST_BYTE_S = 0.4e-9  # a message is copied at both ends; see `LinkCosts.copied_byte_s` of the cost model
 
@@ -128,7 +132,7 @@ def plan_between_hosts(hosts: HostsToMeasure, links: LinkTimes) -> MeasurementPl
         predicted.append(TableRow(size, best, hosts.chunk_bytes))
     predicted[-1] = predicted[-1]._replace(max_bytes=None)
     kept = tuple(row for row in hosts.defaults if row.algorithm not in hosts.names)
-    return MeasurementPlan(tuple(predicted), tuple(classes), kept)
+    return MeasurementPlan(tuple(predicted), tuple(classes), kept, BATCH_S)
 
 
 def _different(hosts: HostsToMeasure, size_bytes: int) -> list[str]:
@@ -167,10 +171,12 @@ class _Probing:
         return tuple(self._call(base, size) for size in short)
 
     def _call(self, algorithm: str, size_bytes: int) -> CallTime:
-        """Time a call: the quickest of a few. Connections widen their windows first, and a busy machine has pauses."""
+        """Return the median of a few batches, after a call in which connections widen their windows."""
         chunk_bytes = self.hosts.chunk_bytes
-        times_s = [self.timer.time_allreduce(size_bytes, algorithm, chunk_bytes, 1) for _ in range(PROBES)]
-        return CallTime(size_bytes, min(times_s))
+        first_s = self.timer.time_allreduce(size_bytes, algorithm, chunk_bytes, 1)
+        calls = max(1, min(MAX_BATCH, int(BATCH_S / first_s)))
+        times_s = [self.timer.time_allreduce(size_bytes, algorithm, chunk_bytes, calls) for _ in range(PROBES)]
+        return CallTime(size_bytes, median(times_s) / calls)
 
 
 class Way(NamedTuple):

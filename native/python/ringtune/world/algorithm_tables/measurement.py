@@ -76,11 +76,13 @@ class MeasurementPlan:
         defaults: Rows of the sizes that are not reached: compiled in, or predicted.
         classes: Size classes, ascending.
         kept: Compiled-in rows that are not measured.
+        batch_s: Seconds for which calls follow each other under one clock.
     """
 
     defaults: tuple[TableRow, ...]
     classes: tuple[SizeClass, ...]
     kept: tuple[TableRow, ...] = ()
+    batch_s: float = BATCH_S
 
 
 def sizes_for(ranks_per_host: Sequence[int]) -> list[int]:
@@ -184,11 +186,11 @@ class _Measurement:
     def _calls_in_a_batch(self, size: int, default: AlgorithmCandidate) -> int:
         """Find out how long a call takes; the first one is slower than the rest."""
         first_s = self.timer.time_allreduce(size, *default, 1)
-        calls = _calls_in(BATCH_S, first_s)
+        calls = _calls_in(self.plan.batch_s, first_s)
         self.call_s = self.timer.time_allreduce(size, *default, calls) / calls if calls > 1 else first_s
         self.call_bytes = size
         self.calls.append(CallTime(size, self.call_s))
-        return _calls_in(BATCH_S, self.call_s)
+        return _calls_in(self.plan.batch_s, self.call_s)
 
     def _run(
         self, size_class: SizeClass, others: Sequence[AlgorithmCandidate], calls: int, rounds: int

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of torch's, and what the engine is asked for it.
+// A call of torch's, and the requests to the engine for it.
 #pragma once
 
 #include <algorithm>
@@ -89,7 +89,7 @@ inline bool is_matching(const Call& call, int64_t size_of_output, int64_t size_o
   return true;
 }
 
-// True if this form serves the call in a group of so many ranks; Python's serves all, and says what is wrong.
+// True if this form serves the call in a group of so many ranks; Python's serves all, and names faults.
 inline bool is_served(const Call& call, int ranks) {
   if (!std::ranges::all_of(call.outputs, is_plain) || !std::ranges::all_of(call.inputs, is_plain) ||
       call.outputs.empty()) {

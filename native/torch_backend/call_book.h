@@ -29,7 +29,7 @@ struct CallText {
   size_t next = 0;
 };
 
-// A call that has not ended, or whose end nobody has seen.
+// A call that has not ended, or whose end was not seen yet.
 struct OpenCall {
   std::shared_ptr<CallText> text;
   KeptPointer work;  // null for a call of Python's form, which keeps its own
@@ -80,7 +80,7 @@ class CallBook {
     return work;
   }
 
-  // Ends the oldest calls that nobody waits for.
+  // Ends the oldest calls that are over without a waiting caller.
   std::vector<KeptPointer> end_completed() {
     std::vector<KeptPointer> ended;
     for (auto oldest = open_.begin();

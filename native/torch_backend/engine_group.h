@@ -74,7 +74,7 @@ class EngineGroup final : public c10d::PyProcessGroup {
   }
 
   WorkPointer try_barrier(const c10d::BarrierOptions& options) {
-    return start({Kind::kBarrier, {nothing_}, {nothing_}, options.timeout});
+    return start({Kind::kBarrier, {barrier_tensor_}, {barrier_tensor_}, options.timeout});
   }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
@@ -218,7 +218,7 @@ class EngineGroup final : public c10d::PyProcessGroup {
     return key;
   }
 
-  // Elements for each rank, of a tensor that is parted by rows; nothing where it cannot be so.
+  // Elements for each rank, of a tensor that is parted by rows; empty where it cannot be so.
   std::optional<std::vector<int64_t>> elements(const at::Tensor& tensor, const std::vector<int64_t>& rows) const {
     const int64_t total = tensor.dim() > 0 ? tensor.size(0) : 1;
     const int64_t row = total > 0 ? tensor.numel() / total : 0;
@@ -241,8 +241,8 @@ class EngineGroup final : public c10d::PyProcessGroup {
   }
 
   const std::shared_ptr<CallBook> book_ = std::make_shared<CallBook>();
-  const at::Tensor nothing_ = at::zeros({1}, at::kByte);  // a barrier's
-  std::shared_ptr<Surroundings> surroundings_;            // null before `open`
+  const at::Tensor barrier_tensor_ = at::zeros({1}, at::kByte);
+  std::shared_ptr<Surroundings> surroundings_;  // null before `open`
   std::atomic<double> limit_s_{0};
   std::atomic<bool> is_coalescing_{false};
   std::mutex recipes_mutex_;

@@ -75,7 +75,7 @@ class EngineWork final : public KeptWork {
   }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    // The one who asks with the GIL may add callbacks of Python's, which may do anything. C++ adds none that calls the
+    // A caller with the GIL may add callbacks of Python's, which may do anything. C++ adds none that calls the
     // engine: the engine's thread may run it.
     const bool is_for_python = PyGILState_Check() != 0;
     bool is_first = false;
@@ -279,7 +279,7 @@ class EngineWork final : public KeptWork {
   std::optional<Fault> fault_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   bool is_for_python_ = false;
-  bool is_kept_ = false;  // the engine's end completes the future, if nothing else has
+  bool is_kept_ = false;  // the engine's end completes the future, unless it is complete
   bool is_future_complete_ = false;
 };
 

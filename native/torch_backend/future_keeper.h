@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Futures whose work nobody may wait for: torch waits for a future itself, and drives no engine.
+// Futures whose work may have no waiting caller: torch waits for a future itself, and drives no engine.
 //
-// In a backward pass, works are waited for when it ends, before DDP looks at its buckets. What is no pass's, and may
-// have callbacks of Python's, is completed by a thread that the engine's end wakes.
+// In a backward pass, works are waited for when it ends, before DDP looks at its buckets. A future outside of a
+// pass that may have callbacks of Python's is completed by a thread that the engine's end wakes.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ namespace ringtune_torch {
 // A work, as the keeper uses it.
 class KeptWork : public c10d::Work {
  public:
-  // Waits for the end and completes the future; raises nothing that concerns the work.
+  // Waits for the end and completes the future; raises no fault of the work.
   virtual void finish() = 0;
 };
 
@@ -76,7 +76,7 @@ class FutureKeeper {
     return true;
   }
 
-  // True once a pass is over but for what was queued for its end: one of these may wait for a work before its turn.
+  // True once a pass is over but for the callbacks at its end: one of these may wait for a work before its turn.
   static bool is_pass_ending() {
     return torch::autograd::get_current_graph_task_id() != -1 && torch::autograd::get_current_node() == nullptr;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of one group share: the engine's door, the book of calls, and Python's words for errors.
+// Common parts of the calls of one group: the engine's door, the book of calls, and Python's words for errors.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Fault {
   std::string kind;
   std::string text;
 
-  // Reads what the engine tells.
+  // Reads the engine's words.
   static Fault parse(const std::string& told) {
     const size_t colon = told.find(": ");
     return {told.substr(0, colon), told.substr(colon + 2)};
@@ -75,7 +75,7 @@ class Surroundings {
     return {kind, text};
   }
 
-  // Nothing, or the reason why no call can end: ranks have called different things.
+  // The reason why no call can end, if there is one: ranks have called different things.
   std::optional<Fault> difference() const {
     const py::gil_scoped_acquire locked;
     const auto told = python->calls.attr("difference")().cast<std::optional<std::pair<std::string, std::string>>>();

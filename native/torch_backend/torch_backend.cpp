@@ -49,7 +49,7 @@ class Given {
     return positional_[at].cast<std::vector<int64_t>>();
   }
 
-  // The last argument, of Python's name `opts`, or its default; nothing where there is something else.
+  // The last argument, of Python's name `opts`, or its default; empty where there is another one.
   template <typename Options>
   std::optional<Options> options(size_t at) const {
     if (positional_.size() + named_.size() == at) {
@@ -177,7 +177,7 @@ void open(const py::handle& self, uintptr_t door, py::object calls, py::function
   group_of(self).open(reinterpret_cast<RingtuneDoor*>(door), std::move(python));
 }
 
-// Methods for a subclass: each serves what this form serves, and hands all else to the method of Python's form.
+// Methods for a subclass: each serves the calls of this form, and hands all others to the method of Python's form.
 py::dict take_over(const py::dict& methods) {
   py::dict found;
   for (const auto& [name, serve] : served()) {

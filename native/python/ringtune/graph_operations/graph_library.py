@@ -105,7 +105,7 @@ def library_folders() -> Iterator[Path]:
 
 
 def built_libraries() -> list[str]:
-    """Return what was built in this environment: framework and version, as `torch-2.13.0`."""
+    """Return the libraries of this environment: framework and version, as `torch-2.13.0`."""
     return sorted({path.stem for folder in library_folders() for path in folder.glob("*.so")})
 
 

@@ -37,6 +37,16 @@ def hosts_of(ranks_per_host: list[int], *, is_hierarchical: bool = False) -> Hos
     )
 
 
+@pytest.mark.parametrize("ranks_per_host", [[1, 1, 1], [2, 2], [3, 1]])
+def test_each_algorithm_between_hosts_has_a_prediction(ranks_per_host: list[int]) -> None:
+    """A row of the engine's registry without one could not be measured."""
+    names = _engine.choices_of_auto(
+        [host for host, ranks in enumerate(ranks_per_host) for _ in range(ranks)], is_hierarchical=True
+    )
+
+    assert all(predicted_s(name, KIB, SLOW, ranks_per_host) > 0 for name in names)
+
+
 @dataclass
 class SimulatedNetwork:
     """Calls that take what the prediction says, times `factor`, and a clock that they move."""

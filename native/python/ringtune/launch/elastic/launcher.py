@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ringtune.errors import ConfigError
+from ringtune.launch.ending import TERM_S
 from ringtune.launch.job_loop import JobLoop, Reach
 from ringtune.launch.local_ranks import LocalRanks
 from ringtune.launch.plan import LaunchPlan
@@ -33,7 +34,6 @@ from .sizes import NO_LIMIT, WorldLimits
 from .stations import Stations
 
 LEAVE_S = 60.0  # for a worker that is to leave: a step, a commit and its end
-TERM_S = 10.0  # time between SIGTERM and SIGKILL for a worker that has not left
 TICK_S = 1.0  # interval of the looks at hosts that were called and have not answered
 SHOWN_RANKS = 16
 NEVER_S = float("inf")

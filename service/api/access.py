@@ -71,7 +71,7 @@ class Callers:
         self._known: LRUCache[bytes, _Known] = LRUCache(MAX_KNOWN)
         self._strangers: LRUCache[bytes, _Known] = LRUCache(MAX_KNOWN)  # apart: guesses make no caller forgotten
         self._pending: dict[bytes, asyncio.Future[Caller | None]] = {}
-        # Of their own: known callers must not wait for work to end, nor for guesses.
+        # Threads of their own let known callers wait neither for work to end nor for guesses.
         self._threads, self._threads_of_known = CapacityLimiter(MAX_LOOKUPS), CapacityLimiter(MAX_LOOKUPS)
 
     async def find_from(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:

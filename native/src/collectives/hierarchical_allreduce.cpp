@@ -8,7 +8,7 @@
 // Counterparts exchange whole blocks where that is no more traffic or the block is small: one round. Otherwise a block
 // is cut into one *share* per host: every host gets the partial results of its share, reduces them, and sends the
 // result to the others. In both cases partial results are reduced in the pairwise order of the hosts (pairwise.h).
-// Where a round costs more than many bytes, `hierarchical_whole` exchanges whole blocks of any size.
+// `hierarchical_whole` exchanges whole blocks of any size, for links where a round costs more than many bytes.
 //
 // While a block is on its way, the next chunks are staged and reduced inside the host: the network need not wait.
 #include <algorithm>

@@ -2,6 +2,7 @@
 """`AUTOTUNE=1` for programs that speak torch.distributed: nothing in them is about tuning."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,25 @@ from tests.integration.quick_tuning import QUICK
 PROGRAM = Path(__file__).resolve().parent / "programs" / "tunes.py"
 LIMIT_S = 300
 ENGINE = {"fusion_bytes", "cycle_ms"}
+JOINT = {"AUTOTUNE_MAX_SAMPLES": "12", "RINGTUNE_CHUNK_BYTES": "auto", "RINGTUNE_RESPONSE_CACHE": "1"}
+"""A search of one space for engine and model: three samples may leave out all of the model's knobs."""
 
 
-def tuned(folder: Path, kind: str, marks: int = 0) -> list[dict[str, Any]]:
+def tuned(folder: Path, kind: str, marks: int = 0, variables: Mapping[str, str] = {}) -> list[dict[str, Any]]:
     """Return the log of a job that came to a verdict.
 
     Args:
         folder: Folder of the log.
         kind: Model of the program.
         marks: Number of steps that were marked beside one for each step.
+        variables: Variables of the job beside `QUICK`.
     """
     log = folder / "tune.jsonl"
     ranks = Ranks(2, Forked(PROGRAM, (kind, str(folder / "meeting"))))
 
-    finished = run_job(ranks, {**QUICK, "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log)}, deadline_s=LIMIT_S)
+    finished = run_job(
+        ranks, {**QUICK, "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), **variables}, deadline_s=LIMIT_S
+    )
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count(f"agreed, {marks} more marks"), finished.text
@@ -60,7 +66,7 @@ def test_collectives_of_the_programs_own_are_tuned(tmp_path: Path, kind: str, ma
 )
 def test_a_wrapped_model_and_the_engine_are_one_search_space(tmp_path: Path, kind: str, knobs: set[str]) -> None:
     """The search changes the engine's knobs and the model's; all ranks end with one config and one set of weights."""
-    records = tuned(tmp_path, kind)
+    records = tuned(tmp_path, kind, variables=JOINT)
 
     assert "torch" == records[0]["key"]["target"]
     assert {*knobs, *ENGINE} <= {parameter["name"] for parameter in records[0]["search_space"]["parameters"]}

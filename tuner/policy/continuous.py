@@ -85,6 +85,7 @@ class ContinuousTuning:
         end_reason: Callable[[], str] = lambda: "",
         clock: Clock = time.monotonic,
         turn: Turn | None = None,
+        trained_s: float = 0.0,
     ) -> None:
         """Prepare; nothing is measured before `run`.
 
@@ -98,6 +99,7 @@ class ContinuousTuning:
             end_reason: Reason for an end before the job's; see `TuningRun`.
             clock: Monotonic clock, seconds.
             turn: The job's turn, which has come before `run`; None waits for nobody.
+            trained_s: Time for which the job has trained before, seconds: exploration may cost a share of it, too.
         """
         self._turn = FreeTurn() if turn is None else turn
         self._ask = ask
@@ -108,9 +110,10 @@ class ContinuousTuning:
         self._is_over = is_over
         self._end_reason = end_reason
         self._clock = clock
-        self._account = ExplorationAccount(clock())
+        self._account = ExplorationAccount(clock() - trained_s)
         self._trials: tuple[Trial, ...] = ()
         self._gains: dict[Config, Result] = {}  # gains of adopted configs over the default
+        self._policy = POLICY
         self._next_s = self._account.began_s
         self._fruitless = 0
         self.is_watching = False
@@ -169,6 +172,7 @@ class ContinuousTuning:
         return run, result
 
     def _new_run(self, question: Question, settings: RunSettings) -> TuningRun:
+        self._policy = settings.policy
         return TuningRun(
             question.target,
             question.designer,
@@ -190,7 +194,7 @@ class ContinuousTuning:
 
     def _may_act(self) -> bool:
         now_s = self._clock()
-        is_allowed = now_s >= self._next_s and not self._account.is_overdrawn(POLICY, now_s, 0.0)
+        is_allowed = now_s >= self._next_s and not self._account.is_overdrawn(self._policy, now_s, 0.0)
         return is_allowed and self._turn.try_take()
 
     def _back_off(self, *, has_changed: bool) -> None:

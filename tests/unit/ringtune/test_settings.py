@@ -25,7 +25,7 @@ def test_an_empty_environment_gives_the_contracts_defaults() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "allowed"),
     [
-        ("AUTOTUNE", "maybe", "0 or 1"),
+        ("AUTOTUNE", "maybe", "auto, 0 or 1"),
         ("AUTOTUNE_MAX_SAMPLES", "0", "1 to 10000"),
         ("AUTOTUNE_MAX_STEPS", "0", "1 to 1000000000"),
         ("AUTOTUNE_MAX_STEPS", "1e3", "1 to 1000000000"),
@@ -326,3 +326,16 @@ def test_a_token_is_not_in_what_is_printed_or_told_to_other_ranks() -> None:
     assert "hunter2" not in repr(offer)
     assert 2.0 == offer.given["RINGTUNE_CYCLE_MS"]
     assert "hunter2" == settings.service_token
+
+
+def test_a_tuner_that_was_not_asked_for_has_no_limit_of_seconds_unless_one_is_set() -> None:
+    """`auto` is neither on nor off: the tuner runs, with limits of its own or the user's."""
+    asked = Settings.from_environment({"AUTOTUNE": "1"})
+    unasked = Settings.from_environment({"AUTOTUNE": " Auto"})
+    limited = Settings.from_environment({"AUTOTUNE": "auto", "AUTOTUNE_MAX_SECONDS": "90"})
+
+    assert [(True, False), (True, True), (True, True)] == [
+        (s.autotune, s.is_unasked) for s in (asked, unasked, limited)
+    ]
+    assert [120.0, None, 90.0] == [settings.limits.max_seconds for settings in (asked, unasked, limited)]
+    assert "auto" == unasked.effective()["AUTOTUNE"]

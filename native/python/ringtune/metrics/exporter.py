@@ -76,7 +76,8 @@ def _registry(world: World, facts: TunerFacts) -> CollectorRegistry:
             "local_rank": str(world.local_rank),
         }
     )
-    job_facts = {"version": __version__, "transport": world.carrier, "autotune": "on" if settings.autotune else "off"}
+    tuner = "auto" if settings.is_unasked else "on" if settings.autotune else "off"
+    job_facts = {"version": __version__, "transport": world.carrier, "autotune": tuner}
     registry = CollectorRegistry()
     registry.register(
         JobCollector(

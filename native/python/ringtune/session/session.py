@@ -227,9 +227,14 @@ class Session:
 
     @property
     def is_tuning_finished(self) -> bool:
-        """True if nothing is tried: what was decided is at most watched, or there is no tuner, or no world."""
+        """True if nothing is tried: what was decided is at most watched, or there is no tuner, or no world.
+
+        Also true under a tuner that was not asked for: no program waits for it.
+        """
         world = self._world
-        return world is None or not world.settings.autotune or world.engine.is_tuning_finished()
+        if world is None or not world.settings.autotune or world.settings.is_unasked:
+            return True
+        return world.engine.is_tuning_finished()
 
     def shutdown(self) -> None:
         """Leave the world; does nothing where there is none, and in a forked child."""

@@ -69,6 +69,22 @@ class BooleanReader:
 
 
 @dataclass(frozen=True)
+class SwitchReader:
+    """Reads a switch that has a third position, a word, which it returns."""
+
+    word: str
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return f"{self.word}, {BooleanReader.allowed}"
+
+    def parse(self, text: str) -> bool | str:
+        """Return the switch or the word."""
+        return self.word if text.strip().lower() == self.word else BooleanReader().parse(text)
+
+
+@dataclass(frozen=True)
 class IntegerReader:
     """Reads an integer between `low` and `high`, both included, or one of the `words`, which means None."""
 

@@ -24,6 +24,7 @@ from ringtune.settings.variables import (
 )
 from ringtune.system.near_names import nearest_slip
 from ringtune.tuner.policy.settings import Limits, job_limits
+from ringtune.tuner.policy.unasked import UNASKED_LIMITS
 from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameters import AUTO, default_config, pinned_by_layout
 
@@ -36,7 +37,7 @@ TUNER_NAMES = (
     "AUTOTUNE_WARMUP_STEPS",
     "AUTOTUNE_STEPS_PER_SAMPLE",
 )
-"""Variables that ask for tuning, and do nothing without `AUTOTUNE=1`."""
+"""Variables that ask for tuning, and do nothing without a tuner."""
 DECIDED_BY_LAYOUT = "decided by the layout"
 
 
@@ -117,7 +118,7 @@ class Settings:
         fixed = {knob: given[knob_variable(knob)] for knob in defaults if knob_variable(knob) in given}
         return cls(
             given=dict(given),
-            autotune=value("AUTOTUNE"),
+            autotune=value("AUTOTUNE") is not False,
             autotune_log=value("AUTOTUNE_LOG"),
             autotune_model=value("AUTOTUNE_MODEL"),
             job_name=value("AUTOTUNE_JOB_NAME"),
@@ -163,6 +164,11 @@ class Settings:
         _check_together(given)
         return cls.from_given(given)
 
+    @property
+    def is_unasked(self) -> bool:
+        """True if the tuner runs without having been asked for, under `AUTOTUNE=auto`."""
+        return self.given.get("AUTOTUNE") == AUTO
+
     def fitted(self, ranks_per_host: Sequence[int]) -> tuple["Settings", tuple[str, ...]]:
         """Return the settings for a layout: its defaults, without knobs that cannot act in it.
 
@@ -196,7 +202,10 @@ class Settings:
 
 
 def _limits(given: Mapping[str, Any]) -> Limits:
-    return job_limits(*(given.get(f"AUTOTUNE_MAX_{unit}") for unit in ("SAMPLES", "STEPS", "SECONDS")))
+    limits = [given.get(f"AUTOTUNE_MAX_{unit}") for unit in ("SAMPLES", "STEPS", "SECONDS")]
+    if given.get("AUTOTUNE") == AUTO and limits == [None, None, None]:
+        return UNASKED_LIMITS
+    return job_limits(*limits)
 
 
 def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> tuple[str, ...]:

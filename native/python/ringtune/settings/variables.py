@@ -15,11 +15,12 @@ from ringtune.settings.parsing import (
     NameReader,
     Reader,
     SecondsReader,
+    SwitchReader,
     TextReader,
 )
 from ringtune.system.listen_address import ListenAddressReader
 from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
-from ringtune.tuner.space.parameters import engine_parameters
+from ringtune.tuner.space.parameters import AUTO, engine_parameters
 
 MAX_TAGS = 20
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -79,7 +80,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
     """
     knobs = {parameter.name: KnobReader(parameter) for parameter in engine_parameters(algorithms)}
     table = (
-        Variable("AUTOTUNE", BooleanReader(), default=False),
+        Variable("AUTOTUNE", SwitchReader(AUTO), default=False),
         Variable("AUTOTUNE_LOG", TextReader(), default=None),
         Variable("AUTOTUNE_MODEL", TextReader(), default=None),
         Variable("AUTOTUNE_JOB_NAME", NameReader(), default=None),

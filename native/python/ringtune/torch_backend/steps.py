@@ -71,6 +71,7 @@ class OptimizerSteps:
         self._gradients: WeakKeyDictionary[torch.optim.Optimizer, Gradients] = WeakKeyDictionary()
         self._last_step: int | None = None
         self._marks = True
+        self._tunes_model = world.settings.autotune and not world.settings.is_unasked
         self._handle = register_optimizer_step_post_hook(self._after_step)
 
     def close(self) -> None:
@@ -88,7 +89,7 @@ class OptimizerSteps:
         gradients.count(optimizer)
         if not self._marks or not self._world.step_rounds.ends_step(optimizer):
             return
-        if self._last_step is None and self._world.settings.autotune:
+        if self._last_step is None and self._tunes_model:
             self._follower = self._tuned_model()
         step = mark_step_end(self._world)
         self._marks = self._last_step in {None, step - 1}

@@ -104,11 +104,12 @@ def tune_for(
     spent_s: float = 0.0,
     fails: Collection[int] = (),
     turn: Turn | None = None,
+    trained_s: float = 0.0,
     **settings: object,
 ) -> Job:
     """Tune a target for so many hours of its time, with so much spent on searches before.
 
-    The designers of those questions raise whose numbers `fails` has, from 0.
+    The designers of those questions raise whose numbers `fails` has, from 0. Training began `trained_s` before.
     """
     kept = RecordingLog()
     log = KeepingLog()
@@ -131,7 +132,9 @@ def tune_for(
         job.kept += {record.run_id for record in log.finished_run()}
 
     sinks = LogSinks([log, kept])
-    tuning = ContinuousTuning(ask, sinks, job.observer, rest=rest, on_decision=keep, clock=target.clock, turn=turn)
+    tuning = ContinuousTuning(
+        ask, sinks, job.observer, rest=rest, on_decision=keep, clock=target.clock, turn=turn, trained_s=trained_s
+    )
     tuning._account.spent_s = spent_s
     tuning.run()
     return job

@@ -19,6 +19,7 @@ from ringtune.system.console import Console
 from ringtune.tuner import DEFAULT_DESIGNER, TuningLog, load_designer, open_log
 from ringtune.tuner.logs.file import advice_on
 from ringtune.tuner.policy.turn import Turn
+from ringtune.tuner.policy.unasked import BEGINS_AFTER_S
 from ringtune.tuning.job.callbacks import CallbackObserver, Moment, RegisteredCallbacks
 from ringtune.tuning.job.display import TuningDisplay
 from ringtune.tuning.job.host_lock import HostLock, NoLock, host_lock
@@ -26,6 +27,7 @@ from ringtune.tuning.job.hosts_turn import HostsTurn, LockAnswers
 from ringtune.tuning.job.memory import Memory
 from ringtune.tuning.job.observers import TimelineObserver
 from ringtune.tuning.job.own_line import write_own_line
+from ringtune.tuning.job.quiet_display import QuietDisplay
 from ringtune.tuning.job.thread import Surroundings, TuningJob, TuningThread
 from ringtune.tuning.job.tuning_end import TuningEnd
 from ringtune.tuning.service_link import NoService, ServiceLink, service_link
@@ -69,7 +71,7 @@ class Autotune:
         if not settings.autotune:
             return
         console = Console(0, settings.log_level)
-        notices = ServiceNotices(console)
+        notices = console if settings.is_unasked else ServiceNotices(console)
         self._link = service_link(settings.service_url, settings.service_token, self._cache_folder, notices)
         try:
             self._log = within(START_LIMIT_S, partial(open_log, settings.autotune_log))
@@ -78,6 +80,8 @@ class Autotune:
                 f"AUTOTUNE_LOG={settings.autotune_log!r} cannot be written: {error.strerror or error}; "
                 f"{advice_on(error)}"
             ) from error
+        if settings.is_unasked:  # loaded once the job has trained for long enough
+            return
         try:
             load_designer(DEFAULT_DESIGNER)
         except ImportError:  # the tuning run meets it again, warns, and keeps the config
@@ -85,7 +89,8 @@ class Autotune:
 
     def start(self, world: World) -> None:
         """Start the tuning thread on rank 0 if the tuner is on, and what it needs on other hosts."""
-        warn = world.console.warning
+        is_unasked = world.settings.is_unasked
+        warn = world.console.info if is_unasked else world.console.warning
         lock = host_lock(world.settings.autotune_lock, warn, _job_name(world))
         self._answers = _answers(world, lock)
         if self._answers is not None:
@@ -97,7 +102,7 @@ class Autotune:
             sinks=(self.facts, self._link.report_log(), self._log),
             observers=(
                 TimelineObserver(world.engine),
-                TuningDisplay(world.settings.autotune_log, study_page=self._link.study_page),
+                self._display(world),
                 self.facts,
                 CallbackObserver(self._callbacks, partial(_moment, world, self.facts), warn),
             ),
@@ -106,10 +111,17 @@ class Autotune:
             closing=self._closing,
             turn=_turn(world, lock, self._closing),
             holder=lock.holder,
+            trained_s=BEGINS_AFTER_S if is_unasked else 0.0,
         )
         self._job = WorldJob(world, EngineJob(world, memory, self._closing), self._link)
         self._thread = TuningThread(self._job, around)
         self._thread.start()
+
+    def _display(self, world: World) -> TuningDisplay | QuietDisplay:
+        log, study_page = world.settings.autotune_log, self._link.study_page
+        if world.settings.is_unasked:
+            return QuietDisplay(world.console, log, study_page)
+        return TuningDisplay(log, study_page=study_page)
 
     @property
     def closing(self) -> TuningEnd:

@@ -10,6 +10,7 @@ from ringtune.errors import RingtuneError
 from ringtune.identity.fingerprints import TARGET_NAME, hardware_facts, hardware_fingerprint, study_key
 from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
+from ringtune.tuner.policy.unasked import BEGINS_AFTER_S, UNASKED_POLICY
 from ringtune.tuner.space.parameters import goes_by_host
 from ringtune.tuning.job.memory import Memory
 from ringtune.tuning.job.question import JobIdentity, question_of, run_settings
@@ -102,6 +103,8 @@ class EngineJob:
         buckets = DdpBuckets(world.gradient_set.bucket_bytes)
         space = self._space(buckets)
         settings = run_settings(world.settings, self._identity(), space, is_first=not earlier)
+        if world.settings.is_unasked:
+            settings = replace(settings, policy=UNASKED_POLICY)
         if buckets.sizes:
             settings = replace(settings, nothing_to_tune=buckets.nothing_to_tune)
         return question_of(self._target(space), settings, self._memory, earlier, self._cost_model(buckets))
@@ -122,8 +125,11 @@ class EngineJob:
         """Do nothing: the engine keeps its config."""
 
     def wait_for_steps(self) -> bool:
-        """Return whether a step was marked; false at the end of the job. Without a marker warn once, and wait on."""
-        watch = MarkerWatch()
+        """Return whether a step was marked; false at the end of the job. Without a marker warn once, and wait on.
+
+        A tuner that was not asked for waits for `BEGINS_AFTER_S` more, and without a warning.
+        """
+        watch, is_unasked = MarkerWatch(), self._world.settings.is_unasked
         # DDP makes its buckets anew after the first step.
         unsettled_steps = 1 if self._world.gradient_set.bucket_bytes else 0
         while not self._closing.wait(MARKER_POLL_S):
@@ -132,8 +138,8 @@ class EngineJob:
             except RingtuneError:
                 return False
             if counters["steps"] > unsettled_steps:
-                return True
-            text = watch.look(counters, time.monotonic())
+                return not (is_unasked and self._closing.wait(BEGINS_AFTER_S))
+            text = None if is_unasked else watch.look(counters, time.monotonic())
             if text is not None:
                 self._world.console.warning(text)
         return False

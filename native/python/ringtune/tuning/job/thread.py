@@ -56,6 +56,7 @@ class Surroundings:
         closing: Set when there is nothing more to tune.
         turn: The job's turn among those of its hosts.
         holder: Returns the name of the job whose turn it is, for people.
+        trained_s: Time for which the job has trained before it can be tuned, seconds.
     """
 
     sinks: Sequence[TuningLog]
@@ -65,6 +66,7 @@ class Surroundings:
     closing: TuningEnd
     turn: Turn = field(default_factory=FreeTurn)
     holder: Callable[[], str] = lambda: ANOTHER_JOB
+    trained_s: float = 0.0
 
 
 class TuningThread:
@@ -129,6 +131,7 @@ class TuningThread:
             is_over=self._around.closing.is_set,
             end_reason=lambda: self._around.closing.reason,
             turn=self._around.turn,
+            trained_s=self._around.trained_s,
         ).run()
 
     def _take_decision(self, result: Result) -> None:

@@ -16,15 +16,13 @@
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "torch_backend/driving.h"
 #include "torch_backend/surroundings.h"
 
 namespace ringtune_torch {
 
-using Seconds = std::chrono::duration<double>;
-
 inline constexpr double kCompareS =
     0.5;  // interval between two looks at the calls of other ranks, as Python's form has
-inline constexpr Seconds kSignalCheck{0.1};
 
 class EngineWork final : public KeptWork {
  public:
@@ -184,37 +182,7 @@ class EngineWork final : public KeptWork {
   }
 
   bool has_ended_within(Seconds limit) {
-    const auto until = std::chrono::steady_clock::now() + limit;
-    while (!is_done_ && !is_over_) {
-      const Seconds left = until - std::chrono::steady_clock::now();
-      if (left.count() <= 0) {
-        return false;
-      }
-      const auto left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-      const RingtuneWaited waited = group_->door->table->wait(group_->door, &is_done, this, left_ns);
-      if (waited == kRingtuneBusy) {
-        wait_for_other(std::min(left, kSignalCheck));
-      }
-      if (waited == kRingtuneRaised) {
-        const py::gil_scoped_acquire locked;
-        throw py::error_already_set();
-      }
-    }
-    return true;
-  }
-
-  // Another thread does the engine's work.
-  void wait_for_other(Seconds limit) {
-    {
-      std::unique_lock lock(mutex_);
-      if (cv_.wait_for(lock, limit, [this] { return is_done_ || is_over_; })) {
-        return;
-      }
-    }
-    const py::gil_scoped_acquire locked;
-    if (PyErr_CheckSignals() != 0) {
-      throw py::error_already_set();
-    }
+    return drive(group_->door, limit, mutex_, cv_, [this] { return is_done_ || is_over_; });
   }
 
   void end_as_told() {

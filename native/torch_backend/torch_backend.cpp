@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "torch_backend/engine_group.h"
+#include "torch_backend/gradient_hook.h"
 
 namespace ringtune_torch {
 namespace {
@@ -255,6 +256,7 @@ PYBIND11_MODULE(ringtune_torch_backend, module) {
   using namespace ringtune_torch;
   py::register_exception_translator(&translate);
   bind_book(module);
+  bind_gradient_hooks(module);
   module.def("construct", &construct);
   module.def("book_of", [](const py::handle& self) { return group_of(self).book(); });
   module.def("open", &ringtune_torch::open);

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the training loops of one family, all or those named. Arguments: the family, then loops."""
+"""Runs the training loops of one family, all or those named. Arguments: the family, then loops.
+
+Hooks of even ranks are compiled where that form was built; those of odd ranks are Python's.
+"""
 
 import importlib
+import os
 import sys
 
 import torch
 
 import ringtune.torch as hvd
 from tests.integration.plain_rank import say
+from tests.integration.torch_backend.forms import choose_form
 
+choose_form("mixed", int(os.environ["RINGTUNE_RANK"]))
 torch.set_num_threads(1)
 torch.set_default_dtype(torch.float64)
 hvd.init()

@@ -36,6 +36,7 @@ class GradientEntry:
     """
 
     __slots__ = (
+        "__weakref__",
         "gradient",
         "group",
         "handle",

@@ -22,6 +22,7 @@ from ringtune.session.submissions import NO_GROUP, world_of
 from ringtune.world.world import World
 
 from .gradient_entries import GradientEntry, computed_again
+from .gradient_hooks import GradientHooks, other_reducers
 from .gradient_transport import GradientPlan, GradientTransport
 from .parameter_names import NamedParameter, positional_names
 from .registered_gradients import GradientHome, has_use, lay_out
@@ -46,6 +47,7 @@ class GradientReducer:
         """
         self._plan = plan
         self._transport = GradientTransport(plan)
+        self._hooks = GradientHooks(self, plan.reduction, is_plain=self._transport.is_plain)
         self._process_set = plan.process_set
         self._passes_per_step = plan.passes_per_step
         self._entries: dict[int, GradientEntry] = {}  # by the parameter's id, in the optimizer's order
@@ -91,6 +93,7 @@ class GradientReducer:
     def restart(self) -> None:
         """Forget the backward passes that were accumulated; nothing may be in flight."""
         self.is_combined = False
+        self._hooks.close()
         self._watch.end()
         for entry in self._entries.values():
             entry.handle = entry.gradient = None
@@ -151,22 +154,31 @@ class GradientReducer:
         gradient = parameter.grad
         if entry.handle is not None:
             raise computed_again(entry, self._passes_per_step)
-        self._watch_weights(entry)
+        self._watch_weights(world, entry)
         if gradient is not entry.gradient:  # the first pass, or what there was was thrown away
             entry.gradient, entry.passes = gradient, 0
         entry.passes += 1
         if entry.passes >= self._passes_per_step and not (entry.others and _is_shared(entry)):
             self._submit(world, entry)
 
-    def _watch_weights(self, ready: GradientEntry) -> None:
-        """Watch the weights from the first gradient of a step on, but those that another optimizer steps with, too."""
+    def _watch_weights(self, world: World, ready: GradientEntry) -> None:
+        """Watch the weights from the first gradient of a step on, but those that another optimizer steps with, too.
+
+        Hooks may do without Python from then on, unless gradients are accumulated.
+        """
         if not self._watch.is_on:
-            if self._watched is None:
-                hooked = [entry for entry in self._entries.values() if entry.hook is not None and not entry.others]
-                self._watched = [entry.parameter for entry in hooked]
-            self._watch.begin(self._watched)
-        if not self._watch.is_full and not ready.others:
-            self._watch.sample(ready.parameter)
+            self._watch.begin(self._own_parameters())
+        if self._watch.is_full or ready.others:
+            return
+        if self._watch.sample(ready.parameter) and self._passes_per_step == 1:
+            self._hooks.open(world)
+
+    def _own_parameters(self) -> list[torch.nn.Parameter]:
+        """Return the trained parameters of this optimizer alone."""
+        if self._watched is None:
+            hooked = [entry for entry in self._entries.values() if entry.hook is not None and not entry.others]
+            self._watched = [entry.parameter for entry in hooked]
+        return self._watched
 
     def synchronize(
         self, param_groups: ParameterGroups, *, is_discarding: bool = False, is_early: bool = False
@@ -283,11 +295,12 @@ class GradientReducer:
         """Register the hooks of parameters that are trained and have none; torch refuses those of frozen ones."""
         trained = [entry for entry in self._unhooked if entry.parameter.requires_grad]
         for entry in trained:
-            for other in _other_reducers(entry.parameter):
-                entry.others.append(weakref.ref(other))
-                other.share(entry.parameter, self)
+            for other in other_reducers(entry.parameter):
+                if other.holds(entry.parameter):
+                    entry.others.append(weakref.ref(other))
+                    other.share(entry.parameter, self)
             untyped: Any = entry.parameter  # torch leaves the method without annotations
-            entry.hook = untyped.register_post_accumulate_grad_hook(_Hook(self))
+            entry.hook = untyped.register_post_accumulate_grad_hook(self._hooks.make(entry))
             self._agreement.has_news = True
         if trained:
             self._unhooked = [entry for entry in self._unhooked if entry.hook is None]
@@ -366,32 +379,8 @@ def _places(chosen: Sequence[GradientEntry], entries: Sequence[GradientEntry]) -
     return [places[id(entry)] for entry in chosen if id(entry) in places]
 
 
-def _other_reducers(parameter: torch.nn.Parameter) -> list[GradientReducer]:
-    """Return the reducers of other optimizers that train the parameter."""
-    hooks = getattr(parameter, "_post_accumulate_grad_hooks", None) or {}
-    reducers = [hook.reducer for hook in hooks.values() if isinstance(hook, _Hook)]
-    return [reducer for reducer in reducers if reducer is not None and reducer.holds(parameter)]
-
-
 def _is_shared(entry: GradientEntry) -> bool:
     """Return whether another optimizer still trains the parameter."""
     living = [(other, other()) for other in entry.others]
     entry.others = [other for other, reducer in living if reducer is not None and reducer.holds(entry.parameter)]
     return bool(entry.others)
-
-
-class _Hook:
-    """Calls the reducer as long as its optimizer lives, so that a replaced optimizer's hooks do nothing."""
-
-    def __init__(self, reducer: GradientReducer) -> None:
-        self._reducer = weakref.ref(reducer)
-
-    @property
-    def reducer(self) -> GradientReducer | None:
-        """The reducer, while it lives."""
-        return self._reducer()
-
-    def __call__(self, parameter: torch.Tensor) -> None:
-        reducer = self._reducer()
-        if reducer is not None:
-            reducer.gradient_ready(parameter)

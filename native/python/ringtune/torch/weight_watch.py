@@ -42,10 +42,11 @@ class WeightWatch:
         self._versions = [each._version for each in parameters]
         self.is_on = True
 
-    def sample(self, parameter: torch.Tensor) -> None:
-        """Keep elements of a parameter that has got a gradient."""
+    def sample(self, parameter: torch.Tensor) -> bool:
+        """Keep elements of a parameter that has got a gradient; return whether there are enough by now."""
         if parameter.layout is torch.strided:
             self._samples.append((parameter, parameter.data_ptr(), _elements(parameter).clone()))
+        return self.is_full
 
     def was_written(self) -> bool:
         """Return whether torch has counted writes to the weights since `begin`, or they have other memory."""

@@ -34,8 +34,8 @@ class CountedTarget(SyntheticTarget):
 
 def unasked(target: SyntheticTarget) -> Job:
     """Tune a target that has trained for a minute, as under `AUTOTUNE=auto`."""
-    limits = {"max_samples": UNASKED_LIMITS.max_samples}
-    return tune_for(target, HOURS, trained_s=BEGINS_AFTER_S, policy=UNASKED_POLICY, **limits)
+    samples = UNASKED_LIMITS.max_samples
+    return tune_for(target, HOURS, trained_s=BEGINS_AFTER_S, policy=UNASKED_POLICY, max_samples=samples)
 
 
 @pytest.mark.parametrize("seed", range(4))

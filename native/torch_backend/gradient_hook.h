@@ -194,8 +194,7 @@ inline void bind_gradient_hooks(py::module_& module) {
       .def("open", [](GradientLane& lane, uintptr_t door) { lane.door = reinterpret_cast<RingtuneDoor*>(door); })
       .def("close", [](GradientLane& lane) { lane.door = nullptr; });
   py::class_<GradientHook>(module, "GradientHook")
-      .def(py::init<std::shared_ptr<GradientLane>, py::object, std::string, const at::Tensor&, uint32_t,
-                    py::object>())
+      .def(py::init<std::shared_ptr<GradientLane>, py::object, std::string, const at::Tensor&, uint32_t, py::object>())
       .def("__call__", &GradientHook::ready)
       .def("__deepcopy__", [](const GradientHook& hook, const py::object&) { return hook.complete(); })
       .def_property_readonly("complete", &GradientHook::complete);

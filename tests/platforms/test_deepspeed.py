@@ -43,7 +43,7 @@ def results_of(finished: Finished) -> list[float]:
 @pytest.mark.parametrize(
     ("stage", "changes"),
     [
-        (1, {"reduce_bucket_size": 1_000_000, "round_robin_gradients": True}),
+        pytest.param(1, {"reduce_bucket_size": 1_000_000, "round_robin_gradients": True}, marks=pytest.mark.long),
         (3, {"reduce_bucket_size": 300_000, "stage3_param_persistence_threshold": 100}),
     ],
 )

@@ -143,7 +143,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("program", "operations"),
     [
-        ("jax_collectives", "host"),
+        pytest.param("jax_collectives", "host", marks=pytest.mark.long),
         ("jax_collectives", "nccl"),
         ("jax_transformations", "nccl"),
         ("jax_programs", "host"),

@@ -108,6 +108,7 @@ def test_train_job_with_the_mpi_policy(tmp_path: Path) -> None:
     assert expected(("train-ssh-node-0-0", 2), ("train-ssh-launcher-0-0", 2)) == places(ends)
 
 
+@pytest.mark.long
 def test_mpi_job_whose_launcher_is_first(tmp_path: Path) -> None:
     """Names are unknown, then nobody listens: the launcher tries again, and keeps the full names of the hostfile."""
     pods = operators.mpi_job(document("mpijob.yaml", "MPIJob"))

@@ -53,7 +53,7 @@ def test_the_shares_are_uneven(path: Path) -> None:
     assert 1 < len(set(counts)), counts
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_the_ranks_train_as_one_plain_process(path: Path, tmp_path: Path, size: int) -> None:
     """The weights are those of a process that takes all ranks' batches itself."""
     weights = tmp_path / "weights.pt"

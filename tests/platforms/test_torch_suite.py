@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from tests.integration.jobs import run_job
-from tests.integration.torch_backend.forms import FORMS
+from tests.integration.torch_backend.forms import MOSTLY_COMPILED
 
 EXCEPTIONS = {"test_ddp_logging_data_cpu": "compares the name of the backend with gloo, for which this one stands in"}
 LIMIT_S = 1800.0
@@ -26,7 +26,7 @@ def outcomes(backend: str, form: str, ranks: int) -> dict[str, dict[str, str]]:
     return {line["test"]: line for line in lines}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MOSTLY_COMPILED)
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_what_passes_under_gloo_passes_here(
     ranks: int, form: str, record_property: Callable[[str, object], None]

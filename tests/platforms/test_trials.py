@@ -118,6 +118,7 @@ def test_trials_take_turns_and_learn_from_each_other(tmp_path: Path) -> None:
     check(trials, study, 6)
 
 
+@pytest.mark.long
 def test_hyperopt_drives_them_as_well(tmp_path: Path) -> None:
     """Two evaluations, one after the other: the second goes on from the first one's samples."""
     trials = Trials(tmp_path, 1.0, free_port())

@@ -11,8 +11,11 @@ needs_compiled = pytest.mark.skipif(
     not any((folder / torch_library(torch).file_name).is_file() for folder in graph_library.library_folders()),
     reason=f"process groups were not compiled: {HOW_TO_BUILD}",
 )
-FORMS = ["python", pytest.param("compiled", marks=needs_compiled)]
-ALL_FORMS = [*FORMS, pytest.param("mixed", marks=needs_compiled)]
+_COMPILED = pytest.param("compiled", marks=needs_compiled)
+FORMS = ["python", _COMPILED]
+MOSTLY_COMPILED = [pytest.param("python", marks=pytest.mark.long), _COMPILED]
+"""Forms for tests of minutes: Python's stands above the compiled one, and serves there what that does not."""
+ALL_FORMS = [*MOSTLY_COMPILED, pytest.param("mixed", marks=needs_compiled)]
 """Forms, and ranks of both in one job."""
 
 

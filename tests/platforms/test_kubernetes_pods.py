@@ -5,6 +5,7 @@ import re
 import secrets
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.e2e.documented_commands import file_of

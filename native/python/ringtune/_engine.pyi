@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The native engine, as `native/src/bindings` exposes it: no logic here, none there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from ringtune._engine_parts import TlsKeyring as TlsKeyring
+from ringtune._engine_parts import TlsSession as TlsSession
+from ringtune._engine_parts import Window as Window
 
 DTYPES: tuple[str, ...]
 """Names of the element types, in the order of the engine's numbers."""
@@ -56,27 +60,17 @@ class EngineConfig:
 def engine_facts() -> dict[str, int]:
     """Return the compiled-in sizes that decide how a message moves: the fields of `ringtune.tuner`'s `EngineFacts`."""
 
-def tell_exit_code(fd: int, words: Sequence[bytes]) -> None:
-    """Hand a socket over, on which the end of this process sends the word of its exit code, unless that is empty."""
+def tell_exit_code(fd: int, words: Sequence[bytes], tls: TlsSession | None = None) -> None:
+    """Hand a socket over, on which the end of this process sends the word of its exit code, unless that is empty.
+
+    Args:
+        fd: A connected socket.
+        words: One for each exit code.
+        tls: The socket's TLS session; None for clear text.
+    """
 
 def call_after_success(address: int) -> None:
     """Call a C function without arguments at this process's end if its exit code is 0; a forked child does not."""
-
-class Window:
-    """Consecutive steps measured under one config.
-
-    Attributes:
-        void_reason: None for a valid window, else `pause`, `tensor_set_changed`, `mixed_epochs` or `no_gradients`.
-        was_cut: True if the window was closed early because its steps ran over `limit_ms`.
-    """
-
-    epoch: int
-    last_step: int
-    step_ms: list[float]
-    bytes_per_step: int
-    tensor_set: int
-    void_reason: str | None
-    was_cut: bool
 
 def create_segment(local_size: int) -> int:
     """Return a new shared-memory segment for the ranks of one host, a memfd; `ConfigError` if memory is missing."""
@@ -145,6 +139,7 @@ class Engine:
         log_level: str,
         gpu_operations: str = "auto",
         nccl_library: str = "",
+        tls: Mapping[int, TlsSession] = {},
     ) -> None:
         """Join the world: map the segment, start the communication thread; take all descriptors over, also in failure.
 
@@ -165,6 +160,7 @@ class Engine:
             log_level: `debug`, `info`, `warning` or `error`: what the engine writes to stderr.
             gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced; equal on all ranks.
             nccl_library: File of NCCL, where the process has none loaded; empty: the system's.
+            tls: Sessions of the control and data sockets by descriptor; one without a session carries clear text.
         """
 
     rank: int

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 
 namespace ringtune {
@@ -21,6 +22,7 @@ struct LastWord {
   int fd;
   pid_t pid;
   std::vector<std::string> words;
+  std::shared_ptr<TlsSession> tls;
 };
 
 // A connection that is closed before all was read is reset, and the word may be lost: the peer closes it first.
@@ -43,7 +45,8 @@ void say(int status, void* argument) {
     return;
   }
   const std::string& word = last->words[static_cast<size_t>(status) % kExitCodes];
-  if (!word.empty() && send(last->fd, word.data(), word.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(word.size())) {
+  const ByteSpan bytes(reinterpret_cast<const std::byte*>(word.data()), word.size());
+  if (!word.empty() && try_send(last->fd, last->tls.get(), bytes).bytes == word.size()) {
     wait_for_close(last->fd);
   }
   close(last->fd);
@@ -51,8 +54,8 @@ void say(int status, void* argument) {
 
 }  // namespace
 
-void say_at_exit(int fd, std::vector<std::string> words) {
-  auto* last = new LastWord{fd, getpid(), std::move(words)};  // lives until the process ends
+void say_at_exit(int fd, std::vector<std::string> words, std::shared_ptr<TlsSession> tls) {
+  auto* last = new LastWord{fd, getpid(), std::move(words), std::move(tls)};  // lives until the process ends
   if (on_exit(&say, last) != 0) {
     close(fd);
     delete last;

@@ -2,7 +2,9 @@
 // ringtune._engine: the binding. No logic; see native/python/ringtune/_engine.pyi for the documentation.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #include "bindings/parse_enum.h"
 #include "bindings/registered_array.h"
 #include "bindings/submissions_binding.h"
+#include "bindings/tls_binding.h"
 #include "collectives/allreduce.h"
 #include "collectives/message_sizes.h"
 #include "engine/gpu/gpu_tensors.h"
@@ -96,7 +99,7 @@ void construct(EngineHandle* self, int rank, int world_size, std::vector<int> ho
                std::vector<int> pidfds, std::vector<int> pids, std::vector<int> control_fds, std::vector<int> data_fds,
                const std::string& mpi_plugin, int mpi_communicator, const EngineConfig& config, double stall_warn_s,
                double timeout_s, const std::string& log_level, const std::string& gpu_operations,
-               const std::string& nccl_library) {
+               const std::string& nccl_library, TlsSessions tls) {
   TakenDescriptors segment_descriptor;
   segment_descriptor.add(segment_fd);
   TakenDescriptors taken;
@@ -109,7 +112,7 @@ void construct(EngineHandle* self, int rank, int world_size, std::vector<int> ho
   EngineOptions options;
   options.rank = rank;
   options.hosts = std::move(hosts);
-  options.transport = {std::move(pidfds), pids, std::move(control_fds), seconds_to_ns(timeout_s)};
+  options.transport = {std::move(pidfds), pids, std::move(control_fds), seconds_to_ns(timeout_s), tls};
   options.config = config;
   options.stall_warn_s = stall_warn_s;
   options.timeout_s = timeout_s;
@@ -119,7 +122,8 @@ void construct(EngineHandle* self, int rank, int world_size, std::vector<int> ho
     raise_unless_ok(
         mpi_links_factory(mpi_plugin, mpi_communicator, std::move(pids), seconds_to_ns(timeout_s), options.make_links));
   } else if (!data_fds.empty()) {
-    options.make_links = tcp_links_factory(std::move(pids), std::move(data_fds), seconds_to_ns(timeout_s));
+    options.make_links =
+        tcp_links_factory(std::move(pids), std::move(data_fds), seconds_to_ns(timeout_s), std::move(tls));
   }
   raise_unless_ok(Engine::check_options(options));
   std::shared_ptr<Segment> segment;
@@ -232,7 +236,7 @@ void bind_engine(nb::module_& module) {
   engine
       .def("__init__", &construct, nb::kw_only(), "rank"_a, "world_size"_a, "hosts"_a, "segment_fd"_a, "pidfds"_a,
            "pids"_a, "control_fds"_a, "data_fds"_a, "mpi_plugin"_a, "mpi_communicator"_a, "config"_a, "stall_warn_s"_a,
-           "timeout_s"_a, "log_level"_a, "gpu_operations"_a = "auto", "nccl_library"_a = "")
+           "timeout_s"_a, "log_level"_a, "gpu_operations"_a = "auto", "nccl_library"_a = "", "tls"_a = TlsSessions())
       .def_prop_ro("rank", [](EngineHandle& self) { return self.engine().rank(); })
       .def_prop_ro("world_size", [](EngineHandle& self) { return self.engine().world_size(); })
       .def("allocate_registered", &allocate_registered, "size_bytes"_a)
@@ -267,7 +271,7 @@ void bind_engine(nb::module_& module) {
   bind_algorithm_table(module, engine);
 }
 
-void tell_exit_code(int fd, const std::vector<nb::bytes>& words) {
+void tell_exit_code(int fd, const std::vector<nb::bytes>& words, std::shared_ptr<TlsSession> tls) {
   if (words.size() != kExitCodes) {
     throw StatusException({StatusCode::kConfigError, "words must have one entry per exit code"});
   }
@@ -275,7 +279,7 @@ void tell_exit_code(int fd, const std::vector<nb::bytes>& words) {
   for (const nb::bytes& word : words) {
     texts.emplace_back(word.c_str(), word.size());
   }
-  say_at_exit(fd, std::move(texts));
+  say_at_exit(fd, std::move(texts), std::move(tls));
 }
 
 }  // namespace
@@ -287,7 +291,7 @@ NB_MODULE(_engine, module) {
   ringtune::register_errors();
   module.def("create_segment", &ringtune::create_segment, "local_size"_a);
   module.def("engine_facts", &ringtune::engine_facts);
-  module.def("tell_exit_code", &ringtune::tell_exit_code, "fd"_a, "words"_a);
+  module.def("tell_exit_code", &ringtune::tell_exit_code, "fd"_a, "words"_a, "tls"_a = nb::none());
   module.def(
       "end_mpi_at_exit",
       [](intptr_t finalize, intptr_t abort, intptr_t world) {
@@ -326,6 +330,7 @@ NB_MODULE(_engine, module) {
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_config(module);
   ringtune::bind_window(module);
+  ringtune::bind_tls(module);
   ringtune::bind_engine(module);
   ringtune::bind_lap_times(module);
   ringtune::bind_collective_layer(module);

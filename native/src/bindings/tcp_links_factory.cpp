@@ -6,11 +6,11 @@
 
 namespace ringtune {
 
-LinksFactory tcp_links_factory(std::vector<int> pids, std::vector<int> data_fds, int64_t timeout_ns) {
-  return
-      [pids = std::move(pids), data_fds = std::move(data_fds), timeout_ns](Transport& transport, const Layout& layout) {
-        return std::make_unique<TcpLinks>(transport, layout, pids, data_fds, timeout_ns);
-      };
+LinksFactory tcp_links_factory(std::vector<int> pids, std::vector<int> data_fds, int64_t timeout_ns, TlsSessions tls) {
+  return [pids = std::move(pids), data_fds = std::move(data_fds), timeout_ns, tls = std::move(tls)](
+             Transport& transport, const Layout& layout) {
+    return std::make_unique<TcpLinks>(transport, layout, pids, data_fds, timeout_ns, tls);
+  };
 }
 
 }  // namespace ringtune

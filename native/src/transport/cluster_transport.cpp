@@ -18,7 +18,8 @@ ClusterTransport::ClusterTransport(std::shared_ptr<Segment> segment, const Layou
     request_rings_.push_back(segment_->request_ring(local_rank));
   }
   if (layout_.host_count() > 1) {
-    links_ = std::make_unique<ControlLinks>(*this, layout_, pids_, options.control_fds, options.timeout_ns);
+    links_ =
+        std::make_unique<ControlLinks>(*this, layout_, pids_, options.control_fds, options.timeout_ns, options.tls);
     links_->start();
   }
   if (!options.pidfds.empty()) {

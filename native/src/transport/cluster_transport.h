@@ -15,6 +15,7 @@
 #include "transport/shm/peer_watch.h"
 #include "transport/shm/segment.h"
 #include "transport/tcp/control_links.h"
+#include "transport/tcp/tls/tls_session.h"
 #include "transport/transport.h"
 
 namespace ringtune {
@@ -24,6 +25,7 @@ struct TransportOptions {
   std::vector<int> pids;         // per world rank; may be empty
   std::vector<int> control_fds;  // per world rank, -1 none; empty in a world of one host
   int64_t timeout_ns = 0;        // silence of another host that ends a connection to it; 0: the system's limit
+  TlsSessions tls = {};          // sessions of control sockets; one without carries clear text
 };
 
 class ClusterTransport final : public Transport {

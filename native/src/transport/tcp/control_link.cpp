@@ -16,8 +16,8 @@ constexpr int kReadsPerTurn = 16;
 
 }  // namespace
 
-ControlLink::ControlLink(int peer_rank, int fd, int64_t timeout_ns)
-    : peer_rank_(peer_rank), fd_(fd), heard_ns_(now_ns()) {
+ControlLink::ControlLink(int peer_rank, int fd, int64_t timeout_ns, std::shared_ptr<TlsSession> tls)
+    : peer_rank_(peer_rank), fd_(fd), tls_(std::move(tls)), heard_ns_(now_ns()) {
   adopt_socket(fd, timeout_ns);
 }
 
@@ -82,7 +82,7 @@ void ControlLink::flush() {
 // `receive` finds out whether a peer that takes no more is lost or has departed. But the system tells an error
 // once, to whoever asks first; after that a connection that timed out looks like one that the peer has closed.
 size_t ControlLink::send_some(ByteSpan bytes) {
-  const Moved moved = try_send(fd_, bytes);
+  const Moved moved = try_send(fd_, tls_.get(), bytes);
   if (moved.is_lost && moved.error != EPIPE && send_error_ == 0) {
     send_error_ = moved.error;
   }
@@ -93,8 +93,10 @@ ControlLink::Received ControlLink::receive(MutableByteSpan scratch) {
   Received received;
   Frame frame;
   bool is_more = true;
-  for (int i = 0; i < kReadsPerTurn && is_more; ++i) {
-    const Moved moved = try_receive(fd_, scratch);
+  // The rest of a record that TLS has opened makes no socket readable: it is read in any case.
+  const auto has_rest = [this] { return tls_ != nullptr && tls_->has_buffered(); };
+  for (int i = 0; is_more && (i < kReadsPerTurn || has_rest()); ++i) {
+    const Moved moved = try_receive(fd_, tls_.get(), scratch);
     received.is_lost = moved.is_lost;
     received.error = moved.error;
     if (moved.bytes > 0) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "base/bytes.h"
 #include "transport/tcp/frame_stream.h"
 #include "transport/tcp/socket.h"
+#include "transport/tcp/tls/tls_session.h"
 
 namespace ringtune {
 
@@ -23,7 +25,7 @@ inline constexpr size_t kMaxInboxBytes = 64 << 20;
 class ControlLink {
  public:
   // Takes the descriptor over. It stays open until `close` or the destruction, so that a forked child knows it.
-  ControlLink(int peer_rank, int fd, int64_t timeout_ns);
+  ControlLink(int peer_rank, int fd, int64_t timeout_ns, std::shared_ptr<TlsSession> tls = nullptr);
   ~ControlLink();
   ControlLink(const ControlLink&) = delete;
   ControlLink& operator=(const ControlLink&) = delete;
@@ -75,11 +77,12 @@ class ControlLink {
 
   const int peer_rank_;
   int fd_;
+  const std::shared_ptr<TlsSession> tls_;  // null: clear text
   FrameDecoder decoder_;
   std::atomic<int64_t> heard_ns_;
   std::atomic<uint8_t> beacon_{0};
 
-  // Guards what follows. Held over system calls that do not block; no other lock is taken under it.
+  // Guards what follows. Held over system calls that do not block; the TLS session's own lock alone is taken under it.
   mutable std::mutex mutex_;
   Bytes output_;
   int send_error_ = 0;

@@ -28,7 +28,7 @@ constexpr size_t kScratchBytes = 64 << 10;
 }  // namespace
 
 ControlLinks::ControlLinks(Transport& transport, const Layout& layout, std::vector<int> pids,
-                           const std::vector<int>& fds, int64_t timeout_ns)
+                           const std::vector<int>& fds, int64_t timeout_ns, const TlsSessions& tls)
     : transport_(transport),
       layout_(layout),
       pids_(std::move(pids)),
@@ -37,7 +37,9 @@ ControlLinks::ControlLinks(Transport& transport, const Layout& layout, std::vect
       wake_fd_(above_standard_streams(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
   for (size_t rank = 0; rank < fds.size(); ++rank) {
     if (fds[rank] >= 0) {
-      links_.push_back(std::make_unique<ControlLink>(static_cast<int>(rank), fds[rank], timeout_ns));
+      const auto found = tls.find(fds[rank]);
+      links_.push_back(std::make_unique<ControlLink>(static_cast<int>(rank), fds[rank], timeout_ns,
+                                                     found == tls.end() ? nullptr : found->second));
       by_rank_[rank] = links_.back().get();
       all_.push_back(links_.back().get());
       if (carries_messages(static_cast<int>(rank))) {

@@ -22,7 +22,7 @@ class ControlLinks {
   // Takes the descriptors over (by world rank, -1 for none; may be empty). A lost or senseless peer becomes
   // `transport.fail`; what arrives rings `transport.notify`. `timeout_ns`: see `adopt_socket`.
   ControlLinks(Transport& transport, const Layout& layout, std::vector<int> pids, const std::vector<int>& fds,
-               int64_t timeout_ns);
+               int64_t timeout_ns, const TlsSessions& tls = {});
   ~ControlLinks();
   ControlLinks(const ControlLinks&) = delete;
   ControlLinks& operator=(const ControlLinks&) = delete;

@@ -87,6 +87,11 @@ size_t unconfirmed_bytes(int fd) {
   return ioctl(fd, SIOCOUTQ, &bytes) == 0 ? static_cast<size_t>(std::max(0, bytes)) : 0;
 }
 
-std::string describe_loss(int error) { return error == 0 ? "the peer closed it" : std::strerror(error); }
+std::string describe_loss(int error) {
+  if (error == EBADMSG) {
+    return "TLS refuses its bytes, which were changed on the way";
+  }
+  return error == 0 ? "the peer closed it" : std::strerror(error);
+}
 
 }  // namespace ringtune

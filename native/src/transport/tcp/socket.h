@@ -21,7 +21,7 @@ void widen_buffers(int fd, int bytes);
 struct Moved {
   size_t bytes = 0;
   bool is_lost = false;
-  int error = 0;  // errno if is_lost, or 0 where the peer closed its end
+  int error = 0;  // errno if is_lost, or 0 where the peer closed its end; EBADMSG of TLS
 };
 
 // Sends as much as goes at once; nothing moved and nothing lost means "not now". Never raises SIGPIPE.

@@ -40,11 +40,12 @@ Span turn(Span bytes, size_t done_bytes) {
 }  // namespace
 
 TcpLinks::TcpLinks(Transport& transport, const Layout& layout, std::vector<int> pids, std::vector<int> data_fds,
-                   int64_t timeout_ns)
+                   int64_t timeout_ns, TlsSessions tls)
     : transport_(transport),
       layout_(layout),
       pids_(std::move(pids)),
       fds_(std::move(data_fds)),
+      tls_(std::move(tls)),
       timeout_ns_(timeout_ns) {
   for (const int fd : fds_) {
     if (fd >= 0) {
@@ -114,8 +115,9 @@ Status TcpLinks::advance_all(Quiet& quiet) {
 }
 
 Status TcpLinks::advance(Side& side, Quiet& quiet) {
-  const Moved moved = side.is_sending() ? try_send(side.fd, turn(side.out, side.done_bytes))
-                                        : try_receive(side.fd, turn(side.in, side.done_bytes));
+  TlsSession* tls = tls_of(tls_, side.fd);
+  const Moved moved = side.is_sending() ? try_send(side.fd, tls, turn(side.out, side.done_bytes))
+                                        : try_receive(side.fd, tls, turn(side.in, side.done_bytes));
   if (moved.is_lost) {
     return fail_lost(side, moved.error);
   }

@@ -10,6 +10,7 @@
 
 #include "transport/layout.h"
 #include "transport/links.h"
+#include "transport/tcp/tls/tls_session.h"
 #include "transport/transport.h"
 
 namespace ringtune {
@@ -18,7 +19,7 @@ class TcpLinks final : public Links {
  public:
   // Takes the descriptors over (by world rank, -1 for this one). `pids` are for messages and may be empty.
   TcpLinks(Transport& transport, const Layout& layout, std::vector<int> pids, std::vector<int> data_fds,
-           int64_t timeout_ns);
+           int64_t timeout_ns, TlsSessions tls = {});
   ~TcpLinks() override;
   TcpLinks(const TcpLinks&) = delete;
   TcpLinks& operator=(const TcpLinks&) = delete;
@@ -69,6 +70,7 @@ class TcpLinks final : public Links {
   const Layout layout_;
   const std::vector<int> pids_;
   std::vector<int> fds_;
+  const TlsSessions tls_;
   int64_t timeout_ns_;
   std::deque<Exchange> begun_;
   std::vector<Side*> active_;

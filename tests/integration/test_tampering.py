@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes of a control connection that are changed on the way, after both ends have proved themselves.
 
-Nothing protects them (docs/reference/environment.md says so); but a job whose frames make no sense ends, with words, on
-every rank, and never by a signal or not at all.
+Without TLS nothing protects them (docs/reference/environment.md says so); but a job whose frames make no sense ends,
+with words, on every rank, and never by a signal or not at all. `test_tls.py` has the same with TLS.
 """
 
 import re
@@ -22,7 +22,7 @@ FAILED = 3
 
 def check(seed: int, changes: int) -> bool:
     """Run a job of two ranks through a relay; returns whether its sums were right, and fails where it said nothing."""
-    command = launched_by("patient_launcher", launched(2, "tampered_control", str(seed), str(changes)))
+    command = launched_by("patient_launcher", launched(2, "tampered_wire", str(seed), str(changes), "control"))
 
     finished = run_job(command, ENVIRON, deadline_s=DEADLINE_S)
 

@@ -56,6 +56,7 @@ def rendezvous(
     from ringtune.launch.join_service import JoinedJob, listening_address, serve_job  # noqa: PLC0415
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
     from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME, read_job_key  # noqa: PLC0415
+    from ringtune.meeting.bootstrap.tls_variables import read_tls  # noqa: PLC0415
     from ringtune.meeting.rendezvous.server import Patience  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415
     from ringtune.system.printable import printable  # noqa: PLC0415
@@ -69,7 +70,7 @@ def rendezvous(
         )
     if min(timeout, grace) <= 0 or quiet < 0:
         raise ConfigError("--timeout and --grace must be above 0, and --quiet must not be below 0")
-    job = JoinedJob(fewest, most, workers is None, quiet, Patience(timeout, grace))
+    job = JoinedJob(fewest, most, workers is None, quiet, Patience(timeout, grace), read_tls(environ))
     return serve_job(
         job,
         read_job_key(environ[JOB_KEY_NAME]),

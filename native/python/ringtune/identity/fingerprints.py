@@ -53,7 +53,7 @@ def hardware_facts(
 
     Args:
         machines: Each machine's `machine_facts`, with `link_bits_per_s` as its network interface declares it.
-        carrier: Transport of the data: `shm`, `tcp` or `mpi`; under PyTorch's DDP its backend.
+        carrier: Transport of the data: `shm`, `tcp`, `tls` or `mpi`; under PyTorch's DDP its backend.
         is_on_gpus: Whether the job's tensors are on GPUs; otherwise those that the machines declare are left out.
     """
     found = []

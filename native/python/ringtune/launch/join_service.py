@@ -13,6 +13,7 @@ from ringtune.meeting.rendezvous.address import LOOPBACK, Address
 from ringtune.meeting.rendezvous.interfaces import own_networks
 from ringtune.meeting.rendezvous.roster import FixedRoster, Gathering, RangeRoster, Roster, Worker
 from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
+from ringtune.meeting.rendezvous.tls import CLEAR, Tls
 from ringtune.system.counts import counted
 from ringtune.system.event_loop import EventLoop, signals_in
 
@@ -32,6 +33,7 @@ class JoinedJob:
         is_elastic: Whether it goes on when workers are lost.
         quiet_s: Time for which more workers are expected before the first meeting of fewer than the largest number.
         patience: Time limits of the server.
+        tls: Protection of the workers' connections to it.
     """
 
     min_workers: int
@@ -39,6 +41,7 @@ class JoinedJob:
     is_elastic: bool
     quiet_s: float
     patience: Patience
+    tls: Tls = CLEAR
 
     def roster(self) -> Roster:
         """Return who decides which workers meet."""
@@ -91,7 +94,7 @@ def serve_job(job: JoinedJob, job_key: bytes, address: tuple[str, int], tell: Sa
     host, port = address
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))  # each worker holds a connection
-    server = RendezvousServer(job_key, host, _Narrator(job.roster(), warn), port, patience=job.patience)
+    server = RendezvousServer(job_key, host, _Narrator(job.roster(), warn), port, patience=job.patience, tls=job.tls)
     try:
         return _serve(job, server, tell, warn)
     finally:

@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from functools import cached_property
 
 from ringtune.errors import ConfigError
+from ringtune.meeting.bootstrap.tls_variables import read_tls
 from ringtune.meeting.rendezvous.address import LOOPBACK, Address
 from ringtune.meeting.rendezvous.address_book import AddressBook
 from ringtune.meeting.rendezvous.interfaces import route_address
@@ -130,7 +131,7 @@ class Launcher(JobLoop):
     def _open_book(self, address: str) -> Address:
         """Serve the meeting of ranks on several hosts, at the address that the others reach this machine by."""
         self._own_address = address
-        book = AddressBook(bytes.fromhex(self._plan.job_key), address)
+        book = AddressBook(bytes.fromhex(self._plan.job_key), address, read_tls(self._plan.environment))
         environment = {**self._plan.environment, "RINGTUNE_RENDEZVOUS": book.address}
         self._plan = replace(self._plan, environment=environment)
         self._open_meeting(book)

@@ -21,6 +21,7 @@ from ringtune.launch.elastic.answers import Answer, FoundHost
 from ringtune.launch.elastic.host_table import Cooldown, HostTable
 from ringtune.meeting.bootstrap.explicit import JOB_KEY_NAME
 from ringtune.meeting.bootstrap.joining import RENDEZVOUS_NAME, WORKER_ID_NAME
+from ringtune.meeting.bootstrap.tls_variables import read_tls
 from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
 from ringtune.system.console import write_line
 
@@ -86,7 +87,8 @@ class ElasticJob:
         key = secrets.token_bytes(KEY_BYTES)
         self._roster = RayRoster(limits.min_workers, limits.max_workers)
         patience = Patience(meeting_s=limits.elastic_timeout_s)
-        self._server = RendezvousServer(key, ray.util.get_node_ip_address(), self._roster, patience=patience)
+        address, tls = ray.util.get_node_ip_address(), read_tls(variables)
+        self._server = RendezvousServer(key, address, self._roster, patience=patience, tls=tls)
         self._variables = {**variables, RENDEZVOUS_NAME: self._server.address, JOB_KEY_NAME: key.hex()}
         self._nodes = HostTable(limits.cooldown)
         self._crew: dict[Any, _Hired] = {}  # by the reference of the call

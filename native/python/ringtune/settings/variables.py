@@ -41,6 +41,10 @@ BOOTSTRAP_NAMES = (
     "RINGTUNE_JOB_DIGEST",
     "RINGTUNE_WORKER_ID",
     "RINGTUNE_TERMINAL_COLUMNS",
+    "RINGTUNE_TLS",
+    "RINGTUNE_TLS_CERT",
+    "RINGTUNE_TLS_KEY",
+    "RINGTUNE_TLS_CA",
     SLIPS_TOLD_NAME,
 )
 """Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""

@@ -19,8 +19,10 @@ from pyspark.sql import SparkSession
 from ringtune._engine import allreduce_algorithms
 from ringtune.errors import ConfigError
 from ringtune.meeting.bootstrap import environment
+from ringtune.meeting.bootstrap.tls_variables import read_tls
 from ringtune.meeting.rendezvous.roster import FixedRoster, RangeRoster, Roster
 from ringtune.meeting.rendezvous.server import Patience, RendezvousServer
+from ringtune.meeting.rendezvous.tls import Tls
 from ringtune.run_function import RankFailedError
 from ringtune.settings.settings import Settings
 from ringtune.system.console import write_line
@@ -149,7 +151,7 @@ class _Job:
             if self.streams:
                 collector = OutputCollector(host, self.streams, has_time=self.has_time)
                 call = replace(call, output=stack.enter_context(collector))
-            rendezvous = _Rendezvous(host, roster, Patience(meeting_s=patience_s))
+            rendezvous = _Rendezvous(host, roster, Patience(meeting_s=patience_s), read_tls(call.variables))
             stack.enter_context(rendezvous)
             rows = _rows(session, call, rendezvous, workers.most)
         if roster.is_exhausted:
@@ -194,11 +196,11 @@ class _Rendezvous:
         address: Address of the server, as `RINGTUNE_RENDEZVOUS` takes it.
     """
 
-    def __init__(self, host: str, roster: LimitedRoster, patience: Patience) -> None:
+    def __init__(self, host: str, roster: LimitedRoster, patience: Patience, tls: Tls) -> None:
         key = secrets.token_bytes(_KEY_BYTES)
         self._roster = roster
         self.job_key = key.hex()
-        self._server = RendezvousServer(key, host, roster, patience=patience)
+        self._server = RendezvousServer(key, host, roster, patience=patience, tls=tls)
         self.address = self._server.address
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="ringtune-rendezvous", daemon=True)

@@ -16,9 +16,11 @@ from ringtune.errors import ConfigError, RingtuneError
 from ringtune.identity.fingerprints import machine_facts
 from ringtune.identity.gpu_facts import find_gpus, find_nccl
 from ringtune.identity.gradient_set import GradientSet
+from ringtune.meeting.bootstrap.tls_variables import read_tls
 from ringtune.meeting.mpi_transport import find_plugin, open_communicator
 from ringtune.meeting.rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from ringtune.meeting.rendezvous.address import bound_address
+from ringtune.meeting.rendezvous.tls import CLEAR, Tls
 from ringtune.settings.settings import SECRET_NAMES, Settings, find_notes
 from ringtune.system.console import Console
 from ringtune.system.standard_streams import occupy_standard_streams
@@ -55,6 +57,7 @@ class World:
         tables: Store of measured algorithm tables.
         console: Console for warnings.
         job_key: Secret of the ranks; empty in a world of one.
+        tls: Protection of the connections between ranks.
         interface: This host's address towards rank 0.
         machines: On rank 0, what each machine declares about itself; empty elsewhere.
         calls: On rank 0, what allreduces took when the algorithm table was measured; empty where that is not known.
@@ -70,6 +73,7 @@ class World:
     tables: TableStore
     console: Console
     job_key: bytes = field(default=b"", repr=False)
+    tls: Tls = CLEAR
     interface: str = ""
     machines: tuple[Mapping[str, Any], ...] = ()
     calls: tuple[CallTime, ...] = ()
@@ -110,8 +114,8 @@ class World:
 
     @property
     def carrier(self) -> str:
-        """Transport between the ranks that are farthest apart: `shm`, `tcp` or `mpi`."""
-        return _carrier(self.layout, self.settings)
+        """Transport between the ranks that are farthest apart: `shm`, `tcp`, `tls` or `mpi`."""
+        return _carrier(self.layout, self.settings, self.tls)
 
     def shutdown(self) -> None:
         """Leave the world; idempotent. Peers that still need this rank get `PeerLostError`."""
@@ -144,7 +148,7 @@ def join_world(
     """
     algorithms = _engine.allreduce_algorithms()
     settings: Settings | None = None
-    failure: RingtuneError | None = None
+    tls, failure = _read_tls(environ)
     try:
         settings = Settings.from_environment(environ, algorithms)
     except ConfigError as error:  # the other ranks must hear of it before it is raised
@@ -158,11 +162,11 @@ def join_world(
                 raise failure from None
             raise
         if settings is not None:
-            failure = _prepare(prepare, settings, place)
+            failure = _prepare(prepare, settings, place, failure)
             for note in find_notes(environ, algorithms) if is_first and place.rank == 0 else ():
                 Console(place.rank, settings.log_level).warning(note)
         offer = Offer({}, {}, failure=failure) if settings is None else replace(public_offer(settings), failure=failure)
-        return _meet(_at_listener(place, listener), offer, limit_s, TableStore.of_user(environ))
+        return _meet(replace(_at_listener(place, listener), tls=tls), offer, limit_s, TableStore.of_user(environ))
 
 
 def _at_listener(place: Place, listener: socket.socket | None) -> Place:
@@ -192,7 +196,7 @@ def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:
     with _shortage_explained():
         limit_s = min(INIT_LIMIT_S, world.settings.timeout_s)
         offer = public_offer(part_settings(world.settings, world.layout, ranks))
-        return _meet(place, offer, limit_s, world.tables, part)
+        return _meet(replace(place, tls=world.tls), offer, limit_s, world.tables, part)
 
 
 def part_settings(settings: Settings, layout: Layout, ranks: Sequence[int]) -> Settings:
@@ -218,9 +222,19 @@ def public_offer(settings: Settings) -> Offer:
     return Offer(given, effective, settings.transport, machine_facts(find_gpus()))
 
 
-def _prepare(prepare: Prepare, settings: Settings, place: Place) -> RingtuneError | None:
-    """Return what keeps this rank from starting, so that the others hear of it."""
+def _read_tls(environ: Mapping[str, str]) -> tuple[Tls, RingtuneError | None]:
+    """Return this rank's TLS, and the reason if it cannot have the one that it should, which the others are told."""
     try:
+        return read_tls(environ), None
+    except ConfigError as error:
+        return CLEAR, error
+
+
+def _prepare(prepare: Prepare, settings: Settings, place: Place, failure: RingtuneError | None) -> RingtuneError | None:
+    """Return what keeps this rank from starting, so that the others hear of it; first what is known already."""
+    try:
+        if failure is not None:
+            return failure
         if place.rank == 0:
             prepare(settings)
         if settings.transport == "mpi" and place.world_size > 1:
@@ -246,11 +260,11 @@ def _join_meeting(meeting: Meeting, place: Place, tables: TableStore, part: _Par
     console = Console(place.rank, settings.log_level)
     try:
         whole = _Part(tuple(range(place.world_size)), place.world_size)
-        engine = _start_engine(layout, settings, agreement, part or whole)
+        engine = _start_engine(layout, settings, agreement, part or whole, place.tls)
         choice = TableChoice(engine, settings, layout.hosts, tables, console)
         with _shut_down_on_failure(engine):
             if place.rank == 0:
-                choice.load(agreement.host_facts, _carrier(layout, settings), is_whole=part is None)
+                choice.load(agreement.host_facts, _carrier(layout, settings, place.tls), is_whole=part is None)
             if part is None:
                 _start_timeline(engine, settings)
     except RingtuneError as error:
@@ -261,7 +275,7 @@ def _join_meeting(meeting: Meeting, place: Place, tables: TableStore, part: _Par
         if part is None:
             choice.measure()
     if place.rank == 0 and part is None:
-        for note in (*agreement.notes, *notes):
+        for note in (*agreement.notes, *notes, *_unprotected(layout, settings, place.tls)):
             console.warning(note)
     return World(
         engine=engine,
@@ -270,13 +284,14 @@ def _join_meeting(meeting: Meeting, place: Place, tables: TableStore, part: _Par
         tables=tables,
         console=console,
         job_key=place.job_key,
+        tls=place.tls,
         interface=agreement.interface,
         machines=agreement.host_facts,
         calls=choice.calls,
     )
 
 
-def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part: _Part) -> _engine.Engine:
+def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part: _Part, tls: Tls) -> _engine.Engine:
     try:
         mpi_plugin, mpi_communicator = _mpi_data_plane(layout, settings, part)
     except BaseException:
@@ -297,15 +312,36 @@ def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part
         stall_warn_s=settings.stall_warn_s,
         timeout_s=settings.timeout_s,
         log_level=settings.log_level,
-        gpu_operations=settings.gpu_operations,
+        gpu_operations=_gpu_operations(layout, settings, tls),
         nccl_library=find_nccl(),
+        tls=dict(agreement.tls),
     )
 
 
-def _carrier(layout: Layout, settings: Settings) -> str:
+def _unprotected(layout: Layout, settings: Settings, tls: Tls) -> tuple[str, ...]:
+    """Return what the user should know of data that leave a host beside TLS, a sentence each."""
+    if not tls.is_on or layout.host_count == 1:
+        return ()
+    found = []
+    if settings.transport == "mpi":
+        found.append("RINGTUNE_TRANSPORT=mpi: MPI carries the data between hosts, which TLS does not protect there")
+    if settings.gpu_operations == "nccl":
+        found.append("RINGTUNE_GPU_OPERATIONS=nccl: NCCL carries GPUs' tensors, which TLS does not protect there")
+    return tuple(found)
+
+
+def _gpu_operations(layout: Layout, settings: Settings, tls: Tls) -> str:
+    """Return how tensors of GPUs are reduced: between hosts with TLS by NCCL only where the user has asked for NCCL."""
+    is_left_open = settings.gpu_operations == "auto"
+    return "host" if is_left_open and tls.is_on and layout.host_count > 1 else settings.gpu_operations
+
+
+def _carrier(layout: Layout, settings: Settings, tls: Tls) -> str:
     if layout.host_count == 1:
         return "shm"
-    return "mpi" if settings.transport == "mpi" else "tcp"
+    if settings.transport == "mpi":
+        return "mpi"
+    return "tls" if tls.is_on else "tcp"
 
 
 def _mpi_data_plane(layout: Layout, settings: Settings, part: _Part) -> tuple[str, int]:

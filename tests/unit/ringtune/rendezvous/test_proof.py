@@ -8,7 +8,17 @@ import pytest
 from ringtune.meeting.rendezvous.proof import Transcript, derived_key, is_nonce, new_nonce
 
 KEY = b"k" * 32
-TRANSCRIPT = Transcript("meeting", generation=0, caller=2, callee=0, caller_nonce="a" * 64, callee_nonce="b" * 64)
+TRANSCRIPT = Transcript(
+    "meeting",
+    generation=0,
+    caller=2,
+    callee=0,
+    caller_nonce="a" * 64,
+    callee_nonce="b" * 64,
+    caller_tls="off",
+    callee_tls="off",
+    binding="",
+)
 
 
 def test_a_proof_convinces_who_holds_the_key() -> None:
@@ -25,6 +35,9 @@ def test_a_proof_convinces_who_holds_the_key() -> None:
         replace(TRANSCRIPT, generation=1),
         replace(TRANSCRIPT, caller_nonce="c" * 64),
         replace(TRANSCRIPT, callee_nonce="c" * 64),
+        replace(TRANSCRIPT, caller_tls="by the job key"),
+        replace(TRANSCRIPT, callee_tls="by the job key"),
+        replace(TRANSCRIPT, binding="d" * 64),
     ],
 )
 def test_a_proof_is_worth_nothing_elsewhere(other: Transcript) -> None:

@@ -17,6 +17,7 @@ from ringtune.launch.job_loop import JobLoop, Reach
 from ringtune.launch.local_ranks import LocalRanks
 from ringtune.launch.plan import LaunchPlan
 from ringtune.launch.rank_streams import OutputTaker
+from ringtune.meeting.bootstrap.tls_variables import read_tls
 from ringtune.meeting.rendezvous.address import LOOPBACK, Address
 from ringtune.meeting.rendezvous.interfaces import own_networks, route_address
 from ringtune.meeting.rendezvous.roster import Worker
@@ -301,7 +302,8 @@ class ElasticLauncher(JobLoop):
             return False
         patience = Patience(meeting_s=self._limits.elastic_s)
         key = bytes.fromhex(self._plan.job_key)
-        self._server = RendezvousServer(key, address, self._roster, patience=patience)
+        tls = read_tls(self._plan.environment)
+        self._server = RendezvousServer(key, address, self._roster, patience=patience, tls=tls)
         environment = {**self._plan.environment, "RINGTUNE_RENDEZVOUS": self._server.address}
         self._plan = replace(self._plan, environment=environment)
         self._open_meeting(self._server)

@@ -14,6 +14,7 @@ from ringtune.meeting.rendezvous.proof import MIN_KEY_BYTES
 
 from .identity import Identity, rank_in_words
 from .integers import MAX_WORLD_SIZE, read_integer
+from .tls_variables import read_tls
 
 NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS")
 JOB_KEY_NAME = "RINGTUNE_JOB_KEY"
@@ -40,7 +41,7 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
         )
     place = replace(place, job_key=read_job_key(environ.get(JOB_KEY_NAME, "")), address=address)
     if address.scheme == "book":
-        return _looked_up(place, address, limit_s)
+        return _looked_up(replace(place, tls=read_tls(environ)), address, limit_s)
     return replace(place, address=address_of_meeting(address, generation))
 
 

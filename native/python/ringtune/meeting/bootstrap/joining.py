@@ -8,6 +8,7 @@ from ringtune.meeting.rendezvous.client import RendezvousClient
 
 from .explicit import JOB_DIGEST_NAME, JOB_KEY_NAME, job_digest, read_address, read_job_key
 from .identity import Identity
+from .tls_variables import read_tls
 
 RENDEZVOUS_NAME = "RINGTUNE_RENDEZVOUS"
 WORKER_ID_NAME = "RINGTUNE_WORKER_ID"
@@ -47,7 +48,7 @@ def find_client(environ: Mapping[str, str], current: RendezvousClient | None) ->
     job_key = read_job_key(environ.get(JOB_KEY_NAME, ""))
     if current is not None and current.is_for(server, job_key):
         return current
-    return RendezvousClient(server, job_key, worker_id)
+    return RendezvousClient(server, job_key, worker_id, read_tls(environ))
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:

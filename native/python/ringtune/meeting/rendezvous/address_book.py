@@ -13,6 +13,7 @@ from .admission import Caller, acceptor_of_members
 from .channel import Channel, ChannelError, Deadline, Message
 from .connector import Destination, open_channel
 from .proof import NO_RANK, Membership
+from .tls import CLEAR, Tls
 
 PURPOSE = "book"
 
@@ -20,12 +21,13 @@ PURPOSE = "book"
 class AddressBook:
     """The launcher's side; served by the launcher's own loop, in one thread, as long as the job lives."""
 
-    def __init__(self, job_key: bytes, host: str) -> None:
+    def __init__(self, job_key: bytes, host: str, tls: Tls = CLEAR) -> None:
         """Listen on one interface of this host, on a port that the kernel chooses.
 
         Args:
             job_key: Secret of the job.
             host: This host's address that the other hosts reach; see `interfaces.route_address`.
+            tls: Protection of the connections to it.
 
         Raises:
             ConfigError: If that is not possible.
@@ -36,7 +38,7 @@ class AddressBook:
         self._loop = EventLoop()
         self._entries: dict[int, str] = {}
         self._readers: dict[int, list[Channel]] = {}  # who asked before the entry was there, by generation
-        membership = Membership(NO_RANK, None, job_key)
+        membership = Membership(NO_RANK, None, job_key, tls)
         self._acceptor = acceptor_of_members(self._loop, listener, membership, (PURPOSE,), self._admit)
 
     def fileno(self) -> int:

@@ -69,6 +69,7 @@ class Arrival:
             pids=tuple(local.get(rank, (-1, pid))[1] for rank, pid in enumerate(self._plan.pids)),
             control_fds=control_fds,
             data_fds=data_fds,
+            tls={} if self._mesh is None else self._mesh.take_tls(),
             interface=self._interface,
             host_facts=host_facts,
             notes=notes,

@@ -20,6 +20,15 @@ MAX_MEETINGS = 10**9  # number of the latest meeting that a worker may claim: a 
 LEAST_PATIENCE_S = 5.0  # for those whose own time limit passes a little later than the first one's
 
 
+@dataclass(frozen=True)
+class Forming:
+    """A meeting whose rank 0 has not said yet where it listens; its workers by arrival, in the order of ranks."""
+
+    number: int
+    arrivals: tuple[int, ...]
+    since_s: float
+
+
 @dataclass
 class Attendant:
     """One connected worker.

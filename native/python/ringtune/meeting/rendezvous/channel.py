@@ -23,6 +23,7 @@ from ringtune.system.printable import shown
 from ringtune.system.standard_streams import above_standard_streams
 
 from .peer_process import PeerProcess, peer_process
+from .tls import Keyring, Session, TlsError, TlsSocket
 
 Message = dict[str, Any]
 
@@ -181,7 +182,7 @@ class Channel:
 
     def __init__(self, connection: socket.socket, limit_bytes: int = MAX_FRAME_BYTES) -> None:
         connection.setblocking(False)
-        self._socket = connection
+        self._socket: socket.socket | TlsSocket = connection
         self.is_local = connection.family == socket.AF_UNIX
         self._decoder = FrameDecoder(limit_bytes)
         self._inbox: deque[Message] = deque()
@@ -189,7 +190,7 @@ class Channel:
 
     def fileno(self) -> int:
         """Return the socket's descriptor, for a selector; -1 once it is closed."""
-        return self._socket.fileno()
+        return self._plain.fileno()
 
     def set_frame_limit(self, limit_bytes: int) -> None:
         """Say how long a frame the peer may send from now on."""
@@ -197,7 +198,7 @@ class Channel:
 
     def peer(self) -> PeerProcess:
         """Return the process at the other end of a unix socket, as the kernel saw it connect."""
-        return peer_process(self._socket)
+        return peer_process(self._plain)
 
     @property
     def is_strangers(self) -> bool:
@@ -207,18 +208,37 @@ class Channel:
     def hasten(self) -> None:
         """Send short messages over TCP at once, without waiting for more to go with them."""
         if not self.is_local:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def notice_silence(self) -> None:
         """Have the kernel end a TCP connection whose other host answers no more, after some 30 s."""
         if not self.is_local:
             for option, value in _KEEPALIVE.items():
-                self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                self._plain.setsockopt(socket.IPPROTO_TCP, option, value)
+            self._plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def own_host(self) -> str:
         """Return the address of this end of a TCP connection, without its port."""
-        return str(self._socket.getsockname()[0])
+        return str(self._plain.getsockname()[0])
+
+    def start_tls(self, keyring: "Keyring", *, is_server: bool) -> None:
+        """Begin TLS after the message that was sent or received last; the end that called the other is the client."""
+        self._socket = TlsSocket(self._plain, keyring, is_server=is_server)
+
+    def agree_on_tls(self, deadline: Deadline, interrupt: NewsSource | None = None) -> None:
+        """Complete the handshake as a client; a server's goes on while it reads. Errors as for `receive`."""
+        while isinstance(self._socket, TlsSocket) and not self._agrees(self._socket):
+            self._await_readable(deadline, interrupt)
+
+    @property
+    def tls(self) -> "Session | None":
+        """The TLS session; None on a connection of clear text."""
+        return self._socket.session if isinstance(self._socket, TlsSocket) else None
+
+    @property
+    def binding(self) -> str:
+        """Secret of this TLS connection alone, in hex; empty on one of clear text."""
+        return "" if self.tls is None else self.tls.binding().hex()
 
     def send(self, message: Mapping[str, Any], descriptors: Iterable[int] = ()) -> None:
         """Send a message and copies of the descriptors with it.
@@ -233,7 +253,7 @@ class Channel:
             while rest:
                 try:
                     if sent_descriptors:
-                        sent = socket.send_fds(self._socket, [rest], sent_descriptors)
+                        sent = socket.send_fds(self._plain, [rest], sent_descriptors)
                     else:
                         sent = self._socket.send(rest)
                 except BlockingIOError:
@@ -241,7 +261,7 @@ class Channel:
                     continue
                 rest, sent_descriptors = rest[sent:], []
         except OSError as error:
-            raise ChannelError(f"the peer is gone: {error}") from error
+            raise _lost(error) from error
 
     def pump(self) -> None:
         """Read what is there, up to the end of the message under way, which goes to the inbox; never waits.
@@ -256,7 +276,7 @@ class Channel:
             except BlockingIOError:
                 return
             except OSError as error:
-                raise ChannelError(f"the peer is gone: {error}") from error
+                raise _lost(error) from error
             if not data:
                 raise ChannelError("the peer closed the connection")
             messages = self._decoder.feed(data)
@@ -283,12 +303,8 @@ class Channel:
             Interrupted: If `interrupt` has news.
             TimeoutError: If no message came in time.
         """
-        watched = [self] if interrupt is None else [interrupt, self]
         while not self._inbox:
-            if interrupt is not None and interrupt.has_news():
-                raise Interrupted
-            if first_readable(watched, deadline.remaining_s()) is None and deadline.has_passed():
-                raise TimeoutError
+            self._await_readable(deadline, interrupt)
             self.pump()
         return self._inbox.popleft()
 
@@ -299,7 +315,9 @@ class Channel:
 
     def detach(self) -> int:
         """Hand the socket's descriptor to the caller, between two messages; the channel is closed."""
-        descriptor = above_standard_streams(self._socket.detach())
+        descriptor = above_standard_streams(self._plain.detach())
+        if self.tls is not None:
+            self.tls.move_to(descriptor)
         self.close()
         return descriptor
 
@@ -307,13 +325,30 @@ class Channel:
         """Close the socket and every descriptor that nobody took."""
         for descriptor in self.take_descriptors():
             os.close(descriptor)
-        self._socket.close()
+        self._plain.close()
+
+    @property
+    def _plain(self) -> socket.socket:
+        return self._socket.plain if isinstance(self._socket, TlsSocket) else self._socket
+
+    def _agrees(self, secured: TlsSocket) -> bool:
+        try:
+            return secured.agrees()
+        except OSError as error:
+            raise _lost(error) from error
+
+    def _await_readable(self, deadline: Deadline, interrupt: NewsSource | None) -> None:
+        if interrupt is not None and interrupt.has_news():
+            raise Interrupted
+        watched = [self] if interrupt is None else [interrupt, self]
+        if first_readable(watched, deadline.remaining_s()) is None and deadline.has_passed():
+            raise TimeoutError
 
     def _read(self, size: int) -> bytes:
         if not self.is_local:
             return self._socket.recv(size)
         ancillary_bytes = socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
-        data, ancillary, _, _ = self._socket.recvmsg(size, ancillary_bytes, socket.MSG_CMSG_CLOEXEC)
+        data, ancillary, _, _ = self._plain.recvmsg(size, ancillary_bytes, socket.MSG_CMSG_CLOEXEC)
         for level, kind, payload in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 received = array.array("i")
@@ -322,8 +357,12 @@ class Channel:
         return data
 
     def _wait_writable(self, deadline: Deadline) -> None:
-        if not is_writable(self._socket, deadline.remaining_s()):
+        if not is_writable(self._plain, deadline.remaining_s()):
             raise TimeoutError(f"nothing was read for {deadline.limit_s:.0f} s")
+
+
+def _lost(error: OSError) -> ChannelError:
+    return ChannelError(str(error) if isinstance(error, TlsError) else f"the peer is gone: {error}")
 
 
 def could_tell(channel: Channel, message: Message) -> bool:

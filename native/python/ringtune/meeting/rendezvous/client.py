@@ -17,6 +17,7 @@ from .place import Place
 from .progress import Progress
 from .proof import JOIN_PURPOSE, NO_RANK, Membership, derived_key
 from .site import Site, meeting_place, own_site
+from .tls import CLEAR, Session, Tls
 
 SOURCE = "join"
 RETURN_LIMIT_S = 30.0  # for a server that has ended while it was needed to be started again
@@ -38,13 +39,14 @@ class RendezvousClient:
         failure: Error that ends this process, for the launcher; empty while there is none.
     """
 
-    def __init__(self, server: Address, job_key: bytes, worker_id: str = "") -> None:
+    def __init__(self, server: Address, job_key: bytes, worker_id: str = "", tls: Tls = CLEAR) -> None:
         """Make the client; connects to nobody.
 
         Args:
             server: Address of the server, `join://HOST:PORT`.
             job_key: Secret of the job.
             worker_id: Name that the launcher knows this worker by; empty for none.
+            tls: Protection of the connection.
         """
         self.server = server
         self.is_unfinished = False
@@ -52,6 +54,7 @@ class RendezvousClient:
         self.progress: Progress | None = None
         self.failure = ""
         self._job_key = job_key
+        self._tls = tls
         self._worker_id = worker_id
         self._channel: Channel | None = None
         self._has_ended = False  # the connection, by the server
@@ -122,18 +125,19 @@ class RendezvousClient:
                     self._channel.receive(deadline)
         self.close()
 
-    def detach(self) -> tuple[int, list[bytes]] | None:
+    def detach(self) -> "tuple[int, list[bytes], Session | None] | None":
         """Hand over the connection, for the end of this process to tell its exit code.
 
         Returns:
-            The socket, and the message for each exit code; None if there is no connection.
+            The socket, the message for each exit code, and the socket's TLS session; None if there is no connection.
         """
         channel, self._channel = self._channel, None
         if channel is None:
             return None
         words = self._words()
         failures = [encode_frame({"type": "exited", "code": code, **words}) for code in range(EXIT_CODES)]
-        return channel.detach(), [failures[0] if self.is_unfinished else encode_frame({"type": "done"}), *failures[1:]]
+        done = failures[0] if self.is_unfinished else encode_frame({"type": "done"})
+        return channel.detach(), [done, *failures[1:]], channel.tls
 
     def close(self) -> None:
         """Close the connection, which is a loss to the job unless `done` came before; idempotent."""
@@ -177,7 +181,7 @@ class RendezvousClient:
             "rank": self._rank,
         }
         try:
-            self._channel = open_channel(to, Membership(NO_RANK, 0, self._job_key), join, deadline)
+            self._channel = open_channel(to, Membership(NO_RANK, 0, self._job_key, self._tls), join, deadline)
         except (CollectiveTimeout, PeerLostError) as error:
             raise RendezvousError(f"no place in the job: {error}") from error
         self._channel.notice_silence()

@@ -7,13 +7,25 @@ is still in an earlier `init()`. Others, such as another job key, are an error a
 
 import errno
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 
 from .address import Address, connect
 from .channel import Channel, ChannelError, Deadline, Interrupted, Message, NewsSource
-from .proof import JOIN_PURPOSE, NO_RANK, PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
+from .conflicts import describe_failure
+from .proof import (
+    JOIN_PURPOSE,
+    MEETING_PURPOSE,
+    NO_RANK,
+    PROTOCOL_VERSION,
+    Membership,
+    Transcript,
+    is_nonce,
+    new_nonce,
+)
+from .tls import BY_CERTIFICATES, MODES, TlsError
 
 FIRST_RETRY_S = 0.002  # a socket has no event to wait for before it exists
 LONGEST_RETRY_S = 0.05
@@ -142,14 +154,29 @@ def _prove(channel: Channel, to: Destination, membership: Membership, join: Mess
         raise ConfigError(f"{to.address} belongs to another user; choose another RINGTUNE_RENDEZVOUS")
     answer_by = Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S))
     generation, nonce = membership.generation or 0, new_nonce()
-    hello = {"protocol": PROTOCOL_VERSION, "generation": generation, "rank": membership.rank, "nonce": nonce}
+    hello = {
+        "type": "hello",
+        "protocol": PROTOCOL_VERSION,
+        "purpose": to.purpose,
+        "generation": generation,
+        "rank": membership.rank,
+        "nonce": nonce,
+        "tls": membership.tls.mode,
+    }
     try:
-        channel.send({"type": "hello", "purpose": to.purpose, **hello})
-        challenge = channel.receive(answer_by, patience.interrupt)
-        transcript = _checked_transcript(to, membership, nonce, challenge)
-        channel.send({**join, "type": "join", "proof": transcript.proof(membership.job_key, "caller")})
+        challenge = _challenged(channel, hello, membership, answer_by, patience.interrupt)
+        transcript = _checked_transcript(to, membership, nonce, challenge, channel)
+        proved = {"type": "join", "proof": transcript.proof(membership.job_key, "caller")}
+        difference = _difference(to, membership, transcript)
+        if difference is not None:
+            failure = join.get("failure") or describe_failure(difference)
+            _tell_failure(channel, to, {**proved, "failure": failure}, answer_by)
+            raise difference
+        channel.send({**join, **proved})
         accepted = channel.receive(answer_by, patience.interrupt)
     except ChannelError as error:
+        if isinstance(error.__cause__, TlsError):
+            raise ConfigError(_explain_tls(to, membership, error)) from error
         raise _Repeat(f"{to.whom} dropped the connection: {error}") from error
     except TimeoutError as error:
         raise _Repeat(f"{to.whom} does not answer") from error
@@ -157,15 +184,41 @@ def _prove(channel: Channel, to: Destination, membership: Membership, join: Mess
         raise ConfigError(f"{to.whom} answered {accepted['type']!r}; install one version of ringtune for all ranks")
 
 
-def _checked_transcript(to: Destination, membership: Membership, nonce: str, challenge: Message) -> Transcript:
+def _challenged(
+    channel: Channel, hello: Message, membership: Membership, answer_by: Deadline, interrupt: NewsSource | None
+) -> Message:
+    """Return the answer to a hello, inside TLS where both ends have it."""
+    channel.send(hello)
+    answer = channel.receive(answer_by, interrupt)
+    if answer["type"] != "secure" or not membership.tls.is_on or channel.is_local:
+        return answer
+    channel.start_tls(membership.keyring, is_server=False)
+    channel.agree_on_tls(answer_by, interrupt)
+    channel.send(hello)
+    return channel.receive(answer_by, interrupt)
+
+
+def _checked_transcript(
+    to: Destination, membership: Membership, nonce: str, challenge: Message, channel: Channel
+) -> Transcript:
     if challenge["type"] == "elsewhere":
         _explain_elsewhere(to, membership, challenge)
-    if not is_nonce(challenge.get("nonce")):
+    tls = challenge.get("tls")
+    is_secured = channel.is_local or not membership.tls.is_on or channel.tls is not None or tls != membership.tls.mode
+    if not is_nonce(challenge.get("nonce")) or tls not in MODES or not is_secured:
         raise ConfigError(
             f"{to.whom} answered with a malformed challenge; install one version of ringtune for all ranks"
         )
     transcript = Transcript(
-        to.purpose, membership.generation or 0, membership.rank, to.callee, nonce, challenge["nonce"]
+        to.purpose,
+        membership.generation or 0,
+        membership.rank,
+        to.callee,
+        nonce,
+        challenge["nonce"],
+        membership.tls.mode,
+        str(tls),
+        channel.binding,
     )
     if not transcript.is_proof(membership.job_key, "callee", challenge.get("proof")):
         raise ConfigError(
@@ -173,6 +226,33 @@ def _checked_transcript(to: Destination, membership: Membership, nonce: str, cha
             f"process is not {to.whom}; give all ranks one RINGTUNE_JOB_KEY and the same RINGTUNE_RENDEZVOUS"
         )
     return transcript
+
+
+def _difference(to: Destination, membership: Membership, transcript: Transcript) -> ConfigError | None:
+    """Return the error of two ends that differ in TLS; None where they do not."""
+    if transcript.is_one_tls:
+        return None
+    return ConfigError(
+        f"{membership.who} has TLS {transcript.caller_tls} but {to.whom} has TLS {transcript.callee_tls}; set "
+        "RINGTUNE_TLS, RINGTUNE_TLS_CERT, RINGTUNE_TLS_KEY and RINGTUNE_TLS_CA alike for all ranks and their launcher"
+    )
+
+
+def _tell_failure(channel: Channel, to: Destination, join: Message, answer_by: Deadline) -> None:
+    """Tell rank 0, which ends the job, why this rank cannot join; without its answer the error is this rank's alone."""
+    if to.purpose != MEETING_PURPOSE:
+        return
+    with suppress(ChannelError, TimeoutError):
+        channel.send(join)
+        channel.receive(answer_by)
+
+
+def _explain_tls(to: Destination, membership: Membership, error: ChannelError) -> str:
+    advice = "are their job keys different? Give all ranks one RINGTUNE_JOB_KEY"
+    if membership.tls.mode == BY_CERTIFICATES:
+        advice = "see the files of RINGTUNE_TLS_CERT, RINGTUNE_TLS_KEY and RINGTUNE_TLS_CA on both hosts"
+    mode = membership.tls.mode
+    return f"{membership.who} and {to.whom} at {to.address} do not agree on TLS {mode}: {error}; {advice}"
 
 
 def _explain_elsewhere(to: Destination, membership: Membership, answer: Message) -> None:

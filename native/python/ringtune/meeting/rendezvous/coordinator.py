@@ -22,6 +22,7 @@ from .interfaces import link_bits_per_s
 from .layout import Layout, assign_hosts
 from .place import Agreement, Offer, Place, host_identity
 from .plan import MeetingPlan, mesh_addresses, mesh_message
+from .proof import MEETING_PURPOSE
 from .waiting import TURN_S, Waiting
 
 NAMING_LIMIT_S = 60.0  # for rank 0's own name to become known; Kubernetes' name service forgets "unknown" after 30 s
@@ -49,7 +50,7 @@ class Coordinator:
         listener = place.listener or listen(place.require_address(), Deadline.after(min(limit_s, NAMING_LIMIT_S)))
         address = bound_address(listener)
         self._interface = LOOPBACK if address.scheme == "unix" else address.host
-        self._acceptor = acceptor_of_members(self._loop, listener, place.membership, ("meeting",), self._admit)
+        self._acceptor = acceptor_of_members(self._loop, listener, place.membership, (MEETING_PURPOSE,), self._admit)
         if place.watch is not None:
             self._loop.on_readable(place.watch, self._look)
 
@@ -282,10 +283,9 @@ class Coordinator:
 
     def _describe_missing(self) -> str:
         missing = missing_ranks(self._place.world_size, self._members)
+        reason = f", the last one: {self._acceptor.last_refusal}" if self._place.tls.is_on else " for a wrong job key"
         refused = (
-            f" ({counted(self._acceptor.refused, 'connection')} refused for a wrong job key)"
-            if self._acceptor.refused
-            else ""
+            f" ({counted(self._acceptor.refused, 'connection')} refused{reason})" if self._acceptor.refused else ""
         )
         return (
             f"ranks {missing} of {self._place.world_size} did not join within {self._deadline.limit_s:.0f} s{refused}; "

@@ -15,6 +15,7 @@ from .host_group import NoSharedMemory
 from .interfaces import link_bits_per_s
 from .place import Agreement, Offer, Place, host_identity
 from .plan import MeetingPlan, malformed, mesh_addresses
+from .proof import MEETING_PURPOSE
 from .waiting import Waiting
 
 TELL_LIMIT_S = 10.0  # time for which a rank that cannot start tries to report it
@@ -42,7 +43,7 @@ class Member:
             CollectiveTimeout: If a rank did not answer by the deadline.
             PeerLostError: If a rank ended meanwhile.
         """
-        to = Destination(self._place.require_address(), 0, "meeting")
+        to = Destination(self._place.require_address(), 0, MEETING_PURPOSE)
         join = join_message(self._place, self._offer, self._host)
         try:
             self._channel = self._meet(to, join)

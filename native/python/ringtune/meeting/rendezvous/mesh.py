@@ -2,7 +2,7 @@
 """The TCP connections of a world of several hosts: control between rank 0 and other hosts, data between all ranks.
 
 Every rank listens on the interface that leads to rank 0, on a port that the kernel chooses; the higher rank of a pair
-calls the lower. Each connection is proved by the job key on both sides. What then goes through it is clear text.
+calls the lower. Each connection is proved by the job key on both sides. Without TLS it then carries clear text.
 """
 
 import os
@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from .address import Address, bound_address, listen
 from .admission import Caller, acceptor_of_members
+from .channel import Channel
 from .connector import Destination, open_channel
 from .layout import Layout
 from .place import close_descriptors
 from .proof import Membership
+from .tls import Session
 from .waiting import Waiting
 
 CONTROL = "control"
@@ -46,6 +48,7 @@ class Mesh:
         self._membership = membership
         self._waiting = waiting
         self._sockets: dict[Line, int] = {}
+        self._tls: dict[int, Session] = {}  # by descriptor
         self._calls = _calls(layout, carries_data=carries_data)
         self._expects = _expected(layout, carries_data=carries_data)
         self._carries_data = carries_data
@@ -68,7 +71,7 @@ class Mesh:
         for purpose, peer in self._calls:
             to = Destination(addresses[peer], peer, purpose)
             channel = open_channel(to, self._membership, {}, self._waiting.deadline, self._waiting.interrupt)
-            self._sockets[purpose, peer] = channel.detach()
+            self._take(channel, (purpose, peer))
         self._waiting.until(lambda: self._expects <= self._sockets.keys(), self._describe_missing)
 
     def take_sockets(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -79,6 +82,11 @@ class Mesh:
             for purpose in (CONTROL, DATA)
         )
         return control, data if self._carries_data else ()
+
+    def take_tls(self) -> dict[int, "Session"]:
+        """Hand the TLS sessions of these sockets to the caller, by descriptor."""
+        taken, self._tls = self._tls, {}
+        return taken
 
     def close(self) -> None:
         """Close every socket that nobody took; idempotent."""
@@ -93,8 +101,15 @@ class Mesh:
             return
         previous = self._sockets.pop(line, NO_SOCKET)
         if previous != NO_SOCKET:  # a rank that lost its connection calls again
+            self._tls.pop(previous, None)
             os.close(previous)
-        self._sockets[line] = caller.channel.detach()
+        self._take(caller.channel, line)
+
+    def _take(self, channel: Channel, line: Line) -> None:
+        descriptor = channel.detach()
+        self._sockets[line] = descriptor
+        if channel.tls is not None:
+            self._tls[descriptor] = channel.tls
 
     def _describe_missing(self) -> str:
         missing = sorted({peer for _, peer in self._expects - self._sockets.keys()})

@@ -12,6 +12,7 @@ from ringtune.errors import ConfigError, RingtuneError
 
 from .address import Address
 from .proof import Membership
+from .tls import CLEAR, Session, Tls
 
 
 class Watch(Protocol):
@@ -41,6 +42,7 @@ class Place:
         job_key: Secret that all ranks of the job share; empty in a world of one.
         listener: On rank 0, the socket that listens on the address, where it is open already; the meeting takes it.
         watch: News of other ranks' ends, where there is somebody who sees them.
+        tls: Protection of the TCP connections to other ranks.
     """
 
     rank: int
@@ -51,11 +53,12 @@ class Place:
     job_key: bytes = field(default=b"", repr=False)
     listener: socket.socket | None = None
     watch: Watch | None = None
+    tls: Tls = CLEAR
 
     @property
     def membership(self) -> Membership:
         """Membership that makes this process a rank of the job, to the others."""
-        return Membership(self.rank, self.generation, self.job_key)
+        return Membership(self.rank, self.generation, self.job_key, self.tls)
 
     def require_address(self) -> Address:
         """Return the address; ConfigError where nobody told it."""
@@ -96,6 +99,7 @@ class Agreement:
         control_fds: Sockets between rank 0 and the ranks of other hosts, one entry per rank, -1 for none; empty in a
             world of one host.
         data_fds: Sockets to all other ranks; empty in a world of one host and where an MPI carries the data.
+        tls: Sessions of those sockets that have TLS, by descriptor.
         interface: This host's address towards rank 0; loopback where the ranks met over a unix socket.
         host_facts: On rank 0, every machine's facts, with `link_bits_per_s`; empty elsewhere.
         notes: On rank 0, what the user should know, a sentence each.
@@ -108,6 +112,7 @@ class Agreement:
     pids: tuple[int, ...]
     control_fds: tuple[int, ...] = ()
     data_fds: tuple[int, ...] = ()
+    tls: Mapping[int, "Session"] = field(default_factory=dict)
     interface: str = ""
     host_facts: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()

@@ -22,11 +22,12 @@ from ringtune.system.printable import shown
 
 from .address import Address, bound_address, listen
 from .admission import Caller, acceptor_of_members
-from .attendance import Attendance, Attendant
+from .attendance import Attendance, Attendant, Forming
 from .channel import ChannelError, Message
 from .progress import Progress
 from .proof import JOIN_PURPOSE, NO_RANK, Membership, new_nonce
 from .roster import Gathering, Roster, Worker
+from .tls import CLEAR, Tls
 
 MAX_FAILURE_CHARACTERS = 500  # limit of the text of a worker that fails
 
@@ -46,15 +47,6 @@ class Patience:
     grace_s: float = 60.0
 
 
-@dataclass(frozen=True)
-class _Forming:
-    """A meeting whose rank 0 has not said yet where it listens; its workers by arrival, in the order of ranks."""
-
-    number: int
-    arrivals: tuple[int, ...]
-    since_s: float
-
-
 class RendezvousServer:
     """Gives places to workers, meeting by meeting. Used by one thread.
 
@@ -64,7 +56,14 @@ class RendezvousServer:
     """
 
     def __init__(
-        self, job_key: bytes, host: str, roster: Roster, port: int = 0, *, patience: Patience | None = None
+        self,
+        job_key: bytes,
+        host: str,
+        roster: Roster,
+        port: int = 0,
+        *,
+        patience: Patience | None = None,
+        tls: Tls = CLEAR,
     ) -> None:
         """Listen on one interface of this host.
 
@@ -74,6 +73,7 @@ class RendezvousServer:
             roster: Decides who meets.
             port: Port; 0 lets the kernel choose.
             patience: Time limits; None for the defaults.
+            tls: Protection of the workers' connections.
 
         Raises:
             ConfigError: If that is not possible.
@@ -85,7 +85,7 @@ class RendezvousServer:
         self._patience = patience or Patience()
         self._loop = EventLoop()
         self._attendance = Attendance()
-        self._forming: _Forming | None = None
+        self._forming: Forming | None = None
         self._next_number = 0
         self._latest: int | None = None
         self._changed_s = time.monotonic()
@@ -94,7 +94,7 @@ class RendezvousServer:
         self._losses: list[str] = []
         self._finished = ""
         self.has_given_up = False
-        membership = Membership(NO_RANK, None, job_key)
+        membership = Membership(NO_RANK, None, job_key, tls)
         self._acceptor = acceptor_of_members(self._loop, listener, membership, (JOIN_PURPOSE,), self._admit)
 
     @property
@@ -364,7 +364,7 @@ class RendezvousServer:
         """Give workers their ranks; rank 0 is to listen."""
         number, self._next_number = self._next_number, self._next_number + 1
         ranks = [one for arrival in arrivals if (one := self._attendance.find(arrival)) is not None]
-        self._forming = _Forming(number, tuple(one.arrival for one in ranks), time.monotonic())
+        self._forming = Forming(number, tuple(one.arrival for one in ranks), time.monotonic())
         place = {"type": "place", "number": number, "size": len(ranks), "nonce": new_nonce()}
         for rank, attendant in enumerate(ranks):
             sites = list(dict.fromkeys(one.site.to_text() for one in ranks)) if rank == 0 else []  # its own first
@@ -379,7 +379,7 @@ class RendezvousServer:
         if forming is not None and is_answer and message.get("number") == forming.number:
             self._begin(forming, str(Address.parse(str(message.get("address")))))
 
-    def _begin(self, forming: _Forming, address: str) -> None:
+    def _begin(self, forming: Forming, address: str) -> None:
         """Let the workers of a meeting go and meet."""
         ranks = [one for arrival in forming.arrivals if (one := self._attendance.find(arrival)) is not None]
         self._forming, self._latest = None, forming.number
@@ -393,7 +393,7 @@ class RendezvousServer:
         self._roster.met(forming.number, [one.worker for one in ranks])
         self._attendance.tell(ranks, {"type": "address", "number": forming.number, "address": address})
 
-    def _fall_through(self, forming: _Forming) -> None:
+    def _fall_through(self, forming: Forming) -> None:
         """Have the workers of a meeting wait again, for one of them has ended."""
         self._forming = None
         others = [one for one in self._attendance.waiting() if one.arrival in forming.arrivals]

@@ -69,7 +69,7 @@ class TableChoice:
 
         Args:
             machines: Facts that each machine declares about itself.
-            carrier: Transport of the data: `shm`, `tcp` or `mpi`.
+            carrier: Transport of the data: `shm`, `tcp`, `tls` or `mpi`.
             is_whole: Whether these are all ranks. Some of them have a layout of their own, and take what is kept for
                 it, if anything is, without a word.
 

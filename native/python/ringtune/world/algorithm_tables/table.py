@@ -60,7 +60,7 @@ class TableKey:
         hardware: The fingerprint of the job's machines.
         usable_cores: Cores that rank 0 may run on: ranks that share cores want other chunks.
         layout: Ranks per host, sorted.
-        carrier: `shm`, `tcp` or `mpi`.
+        carrier: `shm`, `tcp`, `tls` or `mpi`.
         between_hosts: `hierarchical` where algorithms that go host by host were measured, else `ring`; None in a world
             of one host.
     """

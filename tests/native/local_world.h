@@ -44,14 +44,15 @@ inline EngineOptions make_options(int rank, int world_size) {
 
 using Adjust = std::function<void(EngineOptions&)>;
 
-// One engine per rank; `hosts` as in Layout, with sockets between the hosts.
-inline std::vector<std::unique_ptr<Engine>> make_engines(const std::vector<int>& hosts, const Adjust& adjust) {
+// One engine per rank; `hosts` as in Layout, with sockets between the hosts; `lanes` as in SocketMesh.
+inline std::vector<std::unique_ptr<Engine>> make_engines(const std::vector<int>& hosts, const Adjust& adjust,
+                                                         size_t lanes = 0) {
   const Layout layout(0, hosts);
   std::vector<std::shared_ptr<Segment>> segments;
   for (int host = 0; host < layout.host_count(); ++host) {
     segments.push_back(make_segment(static_cast<int>(layout.ranks_of(host).size())));
   }
-  SocketMesh mesh(hosts);
+  SocketMesh mesh(hosts, SocketKind::kSocketPair, lanes);
   std::vector<std::unique_ptr<Engine>> engines;
   for (int rank = 0; rank < layout.world_size(); ++rank) {
     EngineOptions options = make_options(rank, hosts);
@@ -71,8 +72,8 @@ inline std::vector<std::unique_ptr<Engine>> make_engines(const std::vector<int>&
 
 // Runs `body(engine)` once per rank, each in a thread of its own, and ends the engines when all bodies are through.
 inline void run_hosts(const std::vector<int>& hosts, const std::function<void(Engine&)>& body,
-                      const Adjust& adjust = nullptr) {
-  const std::vector<std::unique_ptr<Engine>> engines = make_engines(hosts, adjust);
+                      const Adjust& adjust = nullptr, size_t lanes = 0) {
+  const std::vector<std::unique_ptr<Engine>> engines = make_engines(hosts, adjust, lanes);
   std::vector<std::thread> ranks;
   for (const std::unique_ptr<Engine>& engine : engines) {
     ranks.emplace_back([&body, &engine] { body(*engine); });

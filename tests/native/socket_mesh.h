@@ -48,11 +48,14 @@ inline std::pair<int, int> connected_sockets(SocketKind kind) {
 // All sockets of one world. What `control_fds` and `data_fds` return is the caller's and can be had once.
 class SocketMesh {
  public:
-  explicit SocketMesh(std::vector<int> hosts, SocketKind kind = SocketKind::kSocketPair)
-      : layout_(0, std::move(hosts)), control_(table()), data_(table()) {
+  // `lanes`: connections of each pair of ranks beside the first.
+  explicit SocketMesh(std::vector<int> hosts, SocketKind kind = SocketKind::kSocketPair, size_t lanes = 0)
+      : layout_(0, std::move(hosts)), control_(table(0)), data_(table(lanes)) {
     for (int rank = 0; rank < layout_.world_size() && layout_.host_count() > 1; ++rank) {
       for (int peer = rank + 1; peer < layout_.world_size(); ++peer) {
-        connect(data_, rank, peer, kind);
+        for (size_t lane = 0; lane <= lanes; ++lane) {
+          connect(data_, rank, peer, kind, lane);
+        }
         if (rank == 0 && !layout_.is_local(peer)) {
           connect(control_, rank, peer, kind);
         }
@@ -84,15 +87,16 @@ class SocketMesh {
  private:
   using Table = std::vector<std::vector<int>>;
 
-  Table table() const {
+  Table table(size_t lanes) const {
     const auto size = static_cast<size_t>(layout_.world_size());
-    return Table(size, std::vector<int>(layout_.host_count() > 1 ? size : 0, -1));
+    return Table(size, std::vector<int>(layout_.host_count() > 1 ? size * (1 + lanes) : 0, -1));
   }
 
-  static void connect(Table& table, int rank, int peer, SocketKind kind) {
+  static void connect(Table& table, int rank, int peer, SocketKind kind, size_t lane = 0) {
     const auto a = static_cast<size_t>(rank);
     const auto b = static_cast<size_t>(peer);
-    std::tie(table[a][b], table[b][a]) = connected_sockets(kind);
+    const size_t first = lane * table.size();
+    std::tie(table[a][first + b], table[b][first + a]) = connected_sockets(kind);
   }
 
   Layout layout_;

@@ -10,6 +10,9 @@ from .search_space import SearchSpace
 KIB = 1024
 MIB = 1024 * KIB
 
+MAX_CONNECTIONS = 16
+"""Most connections that share the messages between two ranks of different hosts."""
+
 AUTO = "auto"
 """Value that leaves the choice to the engine: its algorithm table by size, or its chunk for the layout."""
 
@@ -24,6 +27,9 @@ NCCL_HIERARCHICAL = "nccl_hierarchical"
 
 ALGORITHMS_OF_ONE_HOST = ("direct", "reduce_scatter_allgather")
 """Algorithms of the engine's registry that can run on one host, and there alone; the others run between hosts alone."""
+
+CONNECTIONS = "connections"
+"""Parameter with an effect on several hosts only, if TCP carries the data between them."""
 
 HIERARCHICAL = ("hierarchical_allreduce", "hierarchical_allgather")
 """Parameters with an effect on several hosts only, if one of them has several ranks."""
@@ -47,6 +53,7 @@ def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]
         # Each value that is tried has a communicator of its own, which shares the memory of the first.
         NumberParameter("nccl_ctas", 1, 32, AUTO, scale="log2", step=4, special=(AUTO,)),
         BooleanParameter("nccl_hierarchical", default=False),
+        NumberParameter(CONNECTIONS, 1, MAX_CONNECTIONS, 1, scale="log2", step=1),
     )
 
 
@@ -102,7 +109,7 @@ def pinned_by_layout(ranks_per_host: Sequence[int], algorithm: Value = AUTO) -> 
         ranks_per_host: Number of ranks on each host.
         algorithm: Value that is asked for as `allreduce_algorithm`; one that cannot run there is `auto`.
     """
-    pinned: dict[str, Value] = {}
+    pinned: dict[str, Value] = {CONNECTIONS: 1} if len(ranks_per_host) == 1 else {}
     if not _has_hierarchy(ranks_per_host):
         pinned.update(dict.fromkeys((*HIERARCHICAL, NCCL_HIERARCHICAL), False))
     if algorithm != AUTO and (algorithm in ALGORITHMS_OF_ONE_HOST) == (len(ranks_per_host) > 1):
@@ -110,19 +117,23 @@ def pinned_by_layout(ranks_per_host: Sequence[int], algorithm: Value = AUTO) -> 
     return pinned
 
 
-def tunable_names(ranks_per_host: Sequence[int], *, has_allgathers: bool, is_on_nccl: bool = False) -> tuple[str, ...]:
+def tunable_names(
+    ranks_per_host: Sequence[int], *, has_allgathers: bool, is_on_nccl: bool = False, is_on_mpi: bool = False
+) -> tuple[str, ...]:
     """Return the names of the parameters that are worth tuning in a layout.
 
     Args:
         ranks_per_host: Number of ranks on each host.
         has_allgathers: Whether the job's steps contain allgathers.
         is_on_nccl: Whether NCCL carries the job's gradients.
+        is_on_mpi: Whether an MPI carries the data between hosts.
     """
     if is_on_nccl:
         return (*TUNED_ON_NCCL, *([NCCL_HIERARCHICAL] if _has_hierarchy(ranks_per_host) else []))
+    between_hosts = (CONNECTIONS,) if len(ranks_per_host) > 1 and not is_on_mpi else ()
     if not _has_hierarchy(ranks_per_host):
-        return TUNED_ON_ONE_HOST
-    return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]))
+        return (*TUNED_ON_ONE_HOST, *between_hosts)
+    return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]), *between_hosts)
 
 
 def search_space(

@@ -17,6 +17,8 @@ inline constexpr uint64_t kMiB = 1024 * kKiB;
 inline constexpr uint64_t kMinChunkBytes = 16 * kKiB;
 inline constexpr uint64_t kMaxChunkBytes = 4 * kMiB;
 
+inline constexpr uint64_t kMaxConnections = 16;
+
 inline constexpr const char* kAutoAlgorithm = "auto";
 
 // Meaning of 0 for a number whose range does not hold it.
@@ -64,7 +66,9 @@ struct AnyValue {
        "GPUs' tensors up to this size share one call of NCCL; 0: none do.")                                           \
   KNOB(nccl_ctas, uint64_t, 0, Range<uint64_t>(1, 32, Zero::kAuto),                                                   \
        "Largest number of thread blocks of NCCL on a GPU; 0: NCCL decides.")                                          \
-  KNOB(nccl_hierarchical, bool, false, AnyValue(), "NCCL reduces inside each host, the engine's network across.")
+  KNOB(nccl_hierarchical, bool, false, AnyValue(), "NCCL reduces inside each host, the engine's network across.")     \
+  KNOB(connections, uint64_t, 1, Range<uint64_t>(1, kMaxConnections),                                                 \
+       "TCP connections that share the messages between two ranks of different hosts.")
 
 #define RINGTUNE_FIELD(name, type, initial, allowed, description) type name = initial;
 struct EngineConfig {

@@ -318,6 +318,9 @@ std::vector<std::pair<std::string, uint64_t>> Engine::counters() const {
   for (size_t i = 0; i < algorithms.size(); ++i) {
     values.emplace_back("algorithm." + std::string(algorithms[i].name), counters_.algorithm_uses(static_cast<int>(i)));
   }
+  for (size_t connection = 0; links_ != nullptr && connection < links_->connections(); ++connection) {
+    values.emplace_back("connection." + std::to_string(connection), links_->sent_bytes(connection));
+  }
   return values;
 }
 

@@ -47,6 +47,12 @@ size_t row_elements_of(const Signature& signature) {
 
 }  // namespace
 
+void Executor::set_config(const EngineConfig& config) {
+  if (links_ != nullptr) {
+    links_->use_connections(config.connections);
+  }
+}
+
 Status Executor::run(const Response& response, std::vector<Submission>& tensors) {
   counters_.add(Counter::kResponses);
   counters_.add(Counter::kTensors, tensors.size());

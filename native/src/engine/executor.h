@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/config.h"
 #include "base/status.h"
 #include "collectives/collective_context.h"
 #include "engine/gpu/gpu_tensors.h"
@@ -23,6 +24,9 @@ class Executor {
   // The tensors of the response, in its order; their signatures are equal but for their shapes. Where the caller has no
   // output buffer, the submission gets its result. On a GPU the result is there only once `done` is complete.
   Status run(const Response& response, std::vector<Submission>& tensors);
+
+  // Between two collectives.
+  void set_config(const EngineConfig& config);
 
   CollectiveContext make_context() { return {layout_, stage_, links_, arenas_}; }
 

@@ -50,6 +50,7 @@ Progress::Progress(Transport& transport, Leader* leader, Executor executor, GpuT
       laps_(laps),
       timeout_ns_(timeout_ns) {
   gpu_.set_config(active.get());
+  executor_.set_config(active.get());
 }
 
 // Returns whether anything was done; if not, the thread may sleep until the next event.
@@ -180,6 +181,7 @@ void Progress::switch_config(const Response& response) {
   active_.set(response.config, response.config_epoch);
   queue_.set_limits(queue_limits(response.config));
   gpu_.set_config(response.config);
+  executor_.set_config(response.config);
   counters_.add(Counter::kConfigSwitches);
   if (timeline_.is_on()) {
     timeline_.instant("config_switch",

@@ -3,6 +3,8 @@
 // work at the time alone calls it.
 #pragma once
 
+#include <cstdint>
+
 #include "base/bytes.h"
 #include "base/status.h"
 
@@ -29,6 +31,14 @@ class Links {
     const Status begun = begin(to, out, from, in);
     return begun.ok() ? finish() : begun;
   }
+
+  // Number of connections that share the messages of two hosts' ranks from now on, as many as there are at most; all
+  // ranks change it between the same exchanges, while none has begun. Without effect on a network of one connection.
+  virtual void use_connections(uint64_t /*connections*/) {}
+  // Connections between two ranks: the one that carries messages alone, and those that share them. Any thread.
+  virtual size_t connections() const { return 0; }
+  // Payload that a connection has sent to all peers. Any thread.
+  virtual uint64_t sent_bytes(size_t /*connection*/) const { return 0; }
 
   // In a forked child: closes descriptors; nothing else is called there.
   virtual void abandon_after_fork() = 0;

@@ -74,6 +74,8 @@ int stress_rounds() {
   return rounds == nullptr ? 4000 : std::atoi(rounds);
 }
 
+constexpr size_t kLanes = 8;  // of each pair of ranks of different hosts
+
 EngineConfig random_config(std::mt19937& random, bool has_hosts) {
   EngineConfig config;
   config.fusion_bytes = random() % 4 == 0 ? 0 : 64 * kKiB << random() % 12;
@@ -82,6 +84,7 @@ EngineConfig random_config(std::mt19937& random, bool has_hosts) {
   config.allreduce_algorithm = std::vector<std::string>{"auto", "direct", "reduce_scatter_allgather"}[random() % 3];
   config.chunk_bytes = random() % 3 == 0 ? 0 : kMinChunkBytes << random() % 9;
   config.hierarchical_allreduce = has_hosts && random() % 2 == 0;
+  config.connections = random() % 2 == 0 ? 1 : 1 + random() % kLanes;
   return config;
 }
 
@@ -188,12 +191,15 @@ TEST_P(StressTest, NoWrongElementWhileParametersSwitch) {
   const int rounds = stress_rounds();
   uint64_t switches = 0;
 
-  testing::run_hosts(GetParam(), [&](Engine& engine) {
-    run_rank(engine, rounds);
-    if (engine.rank() == 0) {
-      switches = counter(engine, "config_switches");
-    }
-  });
+  testing::run_hosts(
+      GetParam(),
+      [&](Engine& engine) {
+        run_rank(engine, rounds);
+        if (engine.rank() == 0) {
+          switches = counter(engine, "config_switches");
+        }
+      },
+      nullptr, kLanes);
 
   EXPECT_GT(switches, static_cast<uint64_t>(rounds) / 1000);
   RecordProperty("allreduces", rounds);

@@ -58,6 +58,29 @@ TEST(Knobs, FusionBytesDecidesHowManyTensorsTravelTogether) {
   EXPECT_LT(responses_with(64 * kMiB), 16u);  // one, if all tensors are there within a cycle
 }
 
+TEST(Knobs, ConnectionsDecideHowManySocketsShareAMessage) {
+  const auto bytes_with = [](uint64_t connections) {
+    std::vector<uint64_t> bytes;
+    const auto body = [&](Engine& engine) {
+      reduce_step(engine, 1, 2 << 20);  // 8 MiB
+      for (size_t connection = 0; engine.rank() == 0 && connection <= 4; ++connection) {
+        bytes.push_back(counter(engine, "connection." + std::to_string(connection)));
+      }
+    };
+    testing::run_hosts({0, 1}, body, [=](EngineOptions& options) { options.config.connections = connections; }, 4);
+    return bytes;
+  };
+
+  const std::vector<uint64_t> one = bytes_with(1);
+  const std::vector<uint64_t> two = bytes_with(2);
+
+  EXPECT_EQ((std::vector<uint64_t>{8 << 20, 0, 0, 0, 0}), one);
+  EXPECT_EQ(0U, two[0]);
+  EXPECT_GT(two[1], 0U);
+  EXPECT_GT(two[2], 0U);
+  EXPECT_EQ(8U << 20, two[1] + two[2]);
+}
+
 TEST(Knobs, CycleMsIsHowLongAReadyTensorWaitsForOthers) {
   const auto ms_with = [](double cycle_ms) {
     double elapsed_ms = 0;

@@ -61,8 +61,10 @@ bool eventually(Condition condition, int64_t patience_ns = kPatienceNs) {
 class Cluster {
  public:
   // `raw_rank`: a rank without a transport, whose end of the control socket is the test's to abuse.
-  explicit Cluster(const std::vector<int>& hosts, SocketKind kind = SocketKind::kSocketPair, int raw_rank = -1)
-      : hosts_(hosts), layout_(0, hosts), mesh_(hosts, kind) {
+  // `lanes` as in SocketMesh.
+  explicit Cluster(const std::vector<int>& hosts, SocketKind kind = SocketKind::kSocketPair, int raw_rank = -1,
+                   size_t lanes = 0)
+      : hosts_(hosts), layout_(0, hosts), mesh_(hosts, kind, lanes) {
     for (int host = 0; host < layout_.host_count(); ++host) {
       segments_.push_back(host_segment(static_cast<int>(layout_.ranks_of(host).size())));
     }

@@ -98,8 +98,8 @@ def _run_elastic(command: list[str], choices: Choices, inherited: Mapping[str, s
 def _sent(choices: Choices, interfaces: Sequence[str], inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that go to the ranks of all hosts."""
     sent = sent_variables(choices.value("env", ()), inherited)
-    if interfaces:
-        sent.setdefault("NCCL_SOCKET_IFNAME", inherited.get("NCCL_SOCKET_IFNAME", ",".join(interfaces)))
+    for name in ("NCCL_SOCKET_IFNAME", "RINGTUNE_INTERFACES") if interfaces else ():
+        sent.setdefault(name, inherited.get(name, ",".join(interfaces)))
     return sent
 
 

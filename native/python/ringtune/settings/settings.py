@@ -26,7 +26,7 @@ from ringtune.system.near_names import nearest_slip
 from ringtune.tuner.policy.settings import Limits, job_limits
 from ringtune.tuner.policy.unasked import UNASKED_LIMITS
 from ringtune.tuner.space.config import Config, Value
-from ringtune.tuner.space.parameters import AUTO, default_config, pinned_by_layout
+from ringtune.tuner.space.parameters import AUTO, CONNECTIONS, MAX_CONNECTIONS, default_config, pinned_by_layout
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 TUNER_NAMES = (
@@ -64,6 +64,7 @@ class Settings:
         seed: Seed of everything random in the tuner.
         log_level: `debug`, `info`, `warning` or `error`.
         transport: `auto`, `shm`, `tcp` or `mpi`.
+        interfaces: Names of the network interfaces that may carry data between hosts; empty for all.
         gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced.
         timeline: Path of the trace; ranks other than 0 add their number to it; or None.
         timeline_marks_cycles: Whether that trace shows the engine's cycles.
@@ -95,6 +96,7 @@ class Settings:
     seed: int
     log_level: str
     transport: str
+    interfaces: tuple[str, ...]
     gpu_operations: str
     timeline: str | None
     timeline_marks_cycles: bool
@@ -134,6 +136,7 @@ class Settings:
             seed=value("AUTOTUNE_SEED"),
             log_level=value("RINGTUNE_LOG_LEVEL"),
             transport=value("RINGTUNE_TRANSPORT"),
+            interfaces=tuple(value("RINGTUNE_INTERFACES")),
             gpu_operations=value("RINGTUNE_GPU_OPERATIONS"),
             timeline=value("RINGTUNE_TIMELINE"),
             timeline_marks_cycles=value("RINGTUNE_TIMELINE_MARK_CYCLES"),
@@ -182,6 +185,8 @@ class Settings:
         """
         asked = {**(self.given.get("AUTOTUNE_BASELINE") or {}), **self.fixed}
         pinned = pinned_by_layout(ranks_per_host, asked.get("allreduce_algorithm", AUTO))
+        if self.transport == "mpi":
+            pinned[CONNECTIONS] = 1
         ignored = {knob: value for knob, value in pinned.items() if asked.get(knob, value) != value}
         notes = tuple(
             f"{knob}={asked[knob]} has no effect with {list(ranks_per_host)} ranks per host; {value} is used"
@@ -190,6 +195,11 @@ class Settings:
         fixed = {knob: pinned.get(knob, value) for knob, value in self.fixed.items()}
         baseline = default_config(ranks_per_host).replace({**asked, **pinned})
         return replace(self, fixed=fixed, baseline=baseline), notes
+
+    def connections(self) -> tuple[int, int]:
+        """Return the numbers of connections between two ranks: of the job without tuning, and the most that are tried."""
+        connections = int(self.baseline[CONNECTIONS])
+        return connections, MAX_CONNECTIONS if self.autotune and CONNECTIONS not in self.fixed else connections
 
     def effective(self) -> dict[str, Any]:
         """Return every job-wide variable's value by name, defaults included.

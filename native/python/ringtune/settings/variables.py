@@ -23,6 +23,7 @@ from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX
 from ringtune.tuner.space.parameters import AUTO, engine_parameters
 
 MAX_TAGS = 20
+MAX_INTERFACES = 16
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRANSPORTS = ("auto", "shm", "tcp", "mpi")
 GPU_OPERATIONS = ("auto", "nccl", "host")
@@ -99,6 +100,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("AUTOTUNE_BASELINE", KnobListReader(knobs), default=None),
         Variable("RINGTUNE_LOG_LEVEL", ChoiceReader(LOG_LEVELS), default="warning"),
         Variable("RINGTUNE_TRANSPORT", ChoiceReader(TRANSPORTS), default="auto"),
+        Variable("RINGTUNE_INTERFACES", NameListReader(MAX_INTERFACES), default=[]),
         Variable("RINGTUNE_GPU_OPERATIONS", ChoiceReader(GPU_OPERATIONS), default="auto"),
         Variable(TORCH_BACKEND_NAME, ChoiceReader(SUBSTITUTED_TORCH_BACKENDS), default=None),
         Variable("RINGTUNE_TIMELINE", TextReader(), default=None),

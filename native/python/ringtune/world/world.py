@@ -219,7 +219,16 @@ def public_offer(settings: Settings) -> Offer:
         {name: value for name, value in values.items() if name not in SECRET_NAMES}
         for values in (settings.given, settings.effective())
     )
-    return Offer(given, effective, settings.transport, machine_facts(find_gpus()))
+    lanes, tuned_lanes = (0 if connections == 1 else connections for connections in settings.connections())
+    return Offer(
+        given,
+        effective,
+        settings.transport,
+        machine_facts(find_gpus()),
+        lanes=lanes,
+        tuned_lanes=tuned_lanes,
+        interfaces=settings.interfaces,
+    )
 
 
 def _read_tls(environ: Mapping[str, str]) -> tuple[Tls, RingtuneError | None]:

@@ -2,13 +2,16 @@
 #include "transport/tcp/socket.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <fstream>
 
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <linux/sockios.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -52,6 +55,34 @@ Moved moved(ssize_t result) {
   return {0, !is_not_now, is_not_now ? 0 : errno};
 }
 
+// Without its port; two addresses of one host are equal here.
+std::string host_of(const sockaddr_storage& address) {
+  std::array<char, NI_MAXHOST> host{};
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  const bool is_known =
+      getnameinfo(generic, sizeof(address), host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) == 0;
+  return is_known ? host.data() : "an unknown address";
+}
+
+// Name of the interface that has the address, empty if none has.
+std::string interface_of(const sockaddr_storage& address) {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) {
+    return "";
+  }
+  std::string name;
+  for (const ifaddrs* entry = first; entry != nullptr && name.empty(); entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != address.ss_family) {
+      continue;
+    }
+    sockaddr_storage other{};
+    std::memcpy(&other, entry->ifa_addr, address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    name = host_of(other) == host_of(address) ? entry->ifa_name : "";
+  }
+  freeifaddrs(first);
+  return name;
+}
+
 }  // namespace
 
 void adopt_socket(int fd, int64_t timeout_ns) {
@@ -73,8 +104,20 @@ void widen_buffers(int fd, int bytes) {
   }
 }
 
-Moved try_send(int fd, ByteSpan bytes) {
-  return moved(send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+void limit_unsent(int fd, int bytes) { set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes); }
+
+std::string describe_own_end(int fd) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof(own);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0 || own.ss_family == AF_UNIX) {
+    return "";
+  }
+  const std::string interface = interface_of(own);
+  return host_of(own) + (interface.empty() ? "" : " (" + interface + ")");
+}
+
+Moved try_send(int fd, ByteSpan bytes, bool has_more) {
+  return moved(send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL | (has_more ? MSG_MORE : 0)));
 }
 
 Moved try_receive(int fd, MutableByteSpan bytes) {

@@ -18,14 +18,22 @@ void adopt_socket(int fd, int64_t timeout_ns);
 // than the one that TCP adapts by itself.
 void widen_buffers(int fd, int bytes);
 
+// Bounds the bytes that the system takes for a socket beyond those that TCP has put on the way: what waits there could
+// go by another connection. Best effort.
+void limit_unsent(int fd, int bytes);
+
+// This host's end of a connection, also of a lost one: "10.0.0.1 (eth0)"; empty for what is no internet socket.
+std::string describe_own_end(int fd);
+
 struct Moved {
   size_t bytes = 0;
   bool is_lost = false;
   int error = 0;  // errno if is_lost, or 0 where the peer closed its end; EBADMSG of TLS
 };
 
-// Sends as much as goes at once; nothing moved and nothing lost means "not now". Never raises SIGPIPE.
-Moved try_send(int fd, ByteSpan bytes);
+// Sends as much as goes at once; nothing moved and nothing lost means "not now". Never raises SIGPIPE. `has_more`: more
+// bytes follow at once, which may share a packet with these.
+Moved try_send(int fd, ByteSpan bytes, bool has_more = false);
 Moved try_receive(int fd, MutableByteSpan bytes);
 
 // Sent, and not yet confirmed by the peer's kernel.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -26,11 +27,25 @@ constexpr size_t kTurnBytes = 256 << 10;
 // In flight per direction, so that a rank that computes for a while does not stop its peers.
 constexpr int kBufferBytes = 4 << 20;
 
+// Messages up to this size go by the first connection alone, without headers: to share them would cost more than it
+// saves.
+constexpr size_t kMinSharedBytes = (64 << 10) + 1;
+
+// Waiting in a lane's socket for TCP to send: enough for a rank that computes for a moment, and little beside a
+// message.
+constexpr int kUnsentBytes = 256 << 10;
+
 // Tries with a yield between them before sleeping: ranks may outnumber the cores, and a waiter that spins without
 // keeps its peer from running (100 spins: 60 to 115 us for 64 bytes, against 20 to 45 us).
 constexpr int kYields = 20;
 // Between two looks at the world's failure.
 constexpr int64_t kPollNs = 100 * kNsPerMs;
+
+// "its data connection to 10.0.0.1 (eth0)", named by this host's end.
+std::string describe_connection(int fd) {
+  const std::string end = describe_own_end(fd);
+  return "its data connection" + (end.empty() ? "" : " to " + end);
+}
 
 template <typename Span>
 Span turn(Span bytes, size_t done_bytes) {
@@ -46,12 +61,31 @@ TcpLinks::TcpLinks(Transport& transport, const Layout& layout, std::vector<int> 
       pids_(std::move(pids)),
       fds_(std::move(data_fds)),
       tls_(std::move(tls)),
+      lane_count_(fds_.size() / static_cast<size_t>(layout.world_size()) - 1),
       timeout_ns_(timeout_ns) {
   for (const int fd : fds_) {
     if (fd >= 0) {
       adopt_socket(fd, timeout_ns);
       widen_buffers(fd, kBufferBytes);
     }
+  }
+  for (int rank = 0; rank < layout_.world_size(); ++rank) {
+    add_pair(rank);
+  }
+}
+
+void TcpLinks::add_pair(int rank) {
+  std::vector<int> fds;
+  for (size_t lane = 1; lane <= lane_count_; ++lane) {
+    const int fd = fds_[lane * static_cast<size_t>(layout_.world_size()) + static_cast<size_t>(rank)];
+    if (fd >= 0) {
+      limit_unsent(fd, kUnsentBytes);
+      fds.push_back(fd);
+    }
+  }
+  if (!fds.empty()) {
+    const std::span counts = std::span(sent_bytes_).subspan(1, fds.size());
+    pairs_.push_back({rank, fds, SendingLanes(fds, counts, tls_), ReceivingLanes(fds, tls_)});
   }
 }
 
@@ -65,6 +99,30 @@ void TcpLinks::abandon_after_fork() {
   }
 }
 
+void TcpLinks::use_connections(uint64_t connections) {
+  used_lanes_ = connections == 1 ? 0 : std::min<size_t>(connections, lane_count_);
+  for (Pair& pair : pairs_) {
+    pair.sending.use(used_lanes_);
+    pair.receiving.use(used_lanes_);
+  }
+}
+
+void TcpLinks::give_up() {
+  for (Pair& pair : pairs_) {
+    pair.sending.give_up();
+    pair.receiving.give_up();
+  }
+  begun_.clear();
+}
+
+TcpLinks::Pair* TcpLinks::lanes_to(int rank, size_t bytes) {
+  if (used_lanes_ == 0 || bytes < kMinSharedBytes) {
+    return nullptr;
+  }
+  const auto found = std::find_if(pairs_.begin(), pairs_.end(), [rank](const Pair& pair) { return pair.rank == rank; });
+  return found == pairs_.end() ? nullptr : &*found;
+}
+
 Status TcpLinks::begin(int to, ByteSpan out, int from, MutableByteSpan in) {
   if (const std::optional<Failure> failure = transport_.failure()) {
     return failed(failure->status());
@@ -74,7 +132,16 @@ Status TcpLinks::begin(int to, ByteSpan out, int from, MutableByteSpan in) {
     out = {};
     in = {};
   }
-  begun_.push_back({{to, fd_of(to, out.size()), out, {}}, {from, fd_of(from, in.size()), {}, in}});
+  Pair* const pair_to = lanes_to(to, out.size());
+  Pair* const pair_from = lanes_to(from, in.size());
+  begun_.push_back({{to, pair_to != nullptr ? -1 : fd_of(to, out.size()), out, {}},
+                    {from, pair_from != nullptr ? -1 : fd_of(from, in.size()), {}, in}});
+  if (pair_to != nullptr) {
+    pair_to->sending.push(out, begun_.back().sending.done_bytes);
+  }
+  if (pair_from != nullptr) {
+    pair_from->receiving.push(in, begun_.back().receiving.done_bytes);
+  }
   // Whatever the system takes at once moves while the caller does something else.
   Quiet quiet;
   do {
@@ -102,12 +169,30 @@ Status TcpLinks::advance_all(Quiet& quiet) {
   active_.clear();
   for (Exchange& exchange : begun_) {
     for (Side* side : {&exchange.sending, &exchange.receiving}) {
-      if (side->is_done() || !is_next(*side)) {
+      if (side->is_done() || side->fd < 0 || !is_next(*side)) {
         continue;
       }
       if (Status s = advance(*side, quiet); !s.ok()) return s;
       if (!side->is_done()) {
         active_.push_back(side);
+      }
+    }
+  }
+  return used_lanes_ == 0 ? Status::ok_status() : advance_lanes(quiet);
+}
+
+Status TcpLinks::advance_lanes(Quiet& quiet) {
+  for (Pair& pair : pairs_) {
+    for (const bool is_sending : {true, false}) {
+      if (is_sending ? pair.sending.is_idle() : pair.receiving.is_idle()) {
+        continue;
+      }
+      const LaneTurn turn = is_sending ? pair.sending.turn() : pair.receiving.turn();
+      if (turn.lost_lane >= 0) {
+        return fail_lost_lane(pair, is_sending, turn);
+      }
+      if (turn.bytes > 0) {
+        quiet = Quiet();
       }
     }
   }
@@ -119,10 +204,13 @@ Status TcpLinks::advance(Side& side, Quiet& quiet) {
   const Moved moved = side.is_sending() ? try_send(side.fd, tls, turn(side.out, side.done_bytes))
                                         : try_receive(side.fd, tls, turn(side.in, side.done_bytes));
   if (moved.is_lost) {
-    return fail_lost(side, moved.error);
+    return fail_lost(side, side.fd, describe_loss(moved.error));
   }
   if (moved.bytes > 0) {
     side.done_bytes += moved.bytes;
+    if (side.is_sending()) {
+      sent_bytes_.front().fetch_add(moved.bytes, std::memory_order_relaxed);
+    }
     quiet = Quiet();
   }
   return Status::ok_status();
@@ -159,6 +247,10 @@ Status TcpLinks::pause(const Exchange& awaited, Quiet& quiet) {
   for (const Side* side : active_) {
     polled_.push_back({side->fd, static_cast<int16_t>(side->is_sending() ? POLLOUT : POLLIN), 0});
   }
+  for (const Pair& pair : pairs_) {
+    pair.sending.add_awaited(polled_);
+    pair.receiving.add_awaited(polled_);
+  }
   poll(polled_.data(), polled_.size(), static_cast<int>(std::min(left_ns, kPollNs) / kNsPerMs) + 1);
   return Status::ok_status();
 }
@@ -168,7 +260,18 @@ Status TcpLinks::failed(Status status) {
   return status;
 }
 
-Status TcpLinks::fail_lost(const Side& side, int error) {
+// The oldest message that goes by the lanes stands for all that have begun.
+Status TcpLinks::fail_lost_lane(const Pair& pair, bool is_sending, const LaneTurn& turn) {
+  const auto is_affected = [&](const Exchange& exchange) {
+    const Side& side = is_sending ? exchange.sending : exchange.receiving;
+    return side.rank == pair.rank && side.fd < 0 && !side.is_done();
+  };
+  const auto found = std::find_if(begun_.begin(), begun_.end(), is_affected);
+  return fail_lost(is_sending ? found->sending : found->receiving, pair.fds[static_cast<size_t>(turn.lost_lane)],
+                   turn.is_broken ? "the peer sent what is no part of a message" : describe_loss(turn.error));
+}
+
+Status TcpLinks::fail_lost(const Side& side, int fd, const std::string& how) {
   if (const std::optional<Failure> failure = await_better_news(transport_)) {
     return failure->status();
   }
@@ -185,8 +288,8 @@ Status TcpLinks::fail_lost(const Side& side, int error) {
       transport_,
       {StatusCode::kPeerLostError, side.rank,
        peer_name(layout_, pids_, side.rank) + " is lost (noticed by rank " + std::to_string(layout_.rank()) +
-           "): its data connection ended in a running collective, " + "after " + std::to_string(side.done_bytes) +
-           " of " + std::to_string(side.wanted_bytes()) + " bytes: " + describe_loss(error) +
+           "): " + describe_connection(fd) + " ended in a running collective, after " +
+           std::to_string(side.done_bytes) + " of " + std::to_string(side.wanted_bytes()) + " bytes: " + how +
            "; see its output and the network between the hosts. Only shutdown() is usable now"});
 }
 

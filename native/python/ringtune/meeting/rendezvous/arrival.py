@@ -30,15 +30,15 @@ class Arrival:
             if layout.local_rank == 0:
                 self._group = HostGroup(layout, membership, plan.group, waiting)
             if layout.host_count > 1:
-                self._mesh = Mesh(layout, membership, interface, waiting, carries_data=plan.carries_data)
+                self._mesh = Mesh(plan, membership, interface, waiting)
         except BaseException:
             self.close()
             raise
 
     @property
-    def address(self) -> Address | None:
-        """Address at which other hosts' ranks connect to this one; None in a world of one host."""
-        return None if self._mesh is None else self._mesh.address
+    def addresses(self) -> list[Address]:
+        """Addresses at which the other ranks connect to this one, the meeting's way first; none on a world's one host."""
+        return [] if self._mesh is None else self._mesh.addresses
 
     def sit(self, create_segment: Callable[[int], int]) -> None:
         """Get this rank's share of its host's memory; errors as for `HostGroup.hand_out`."""
@@ -48,7 +48,7 @@ class Arrival:
         else:
             self._seat = take_seat(self._plan.layout, self._membership, self._plan.group, self._waiting)
 
-    def connect(self, addresses: Sequence[Address]) -> None:
+    def connect(self, addresses: Sequence[Sequence[Address]]) -> None:
         """Connect to the other ranks; errors as for `Mesh.connect`."""
         if self._mesh is not None:
             self._mesh.connect(addresses)

@@ -228,15 +228,13 @@ class Coordinator:
             layout=Layout(rank, hosts),
             pids=tuple(int(self._joins[other]["pid"]) for other in range(self._place.world_size)),
             group=groups[hosts[rank]],
-            carries_data=self._offer.transport != "mpi",
+            data_connections=0 if self._offer.transport == "mpi" else 1 + self._offer.lanes_of(Layout(rank, hosts)),
+            interfaces=self._offer.interfaces,
         )
 
     def _connect_all(self, arrival: Arrival) -> None:
-        addresses: list[Address | None] = []
-        if arrival.address is not None:
-            texts = [self._reports[rank].get("address") for rank in sorted(self._members)]
-            addresses = [arrival.address, *mesh_addresses({"type": "seat", "addresses": texts})]
-        message = mesh_message(addresses)
+        texts = [self._reports[rank].get("addresses") for rank in sorted(self._members)]
+        message = mesh_message([arrival.addresses, *mesh_addresses({"type": "seat", "addresses": texts})])
         self._seats, self._reports = self._reports, {}
         self._send_all(message)
         arrival.connect(mesh_addresses(message))

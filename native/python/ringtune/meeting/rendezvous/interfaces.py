@@ -5,7 +5,7 @@ import fcntl
 import ipaddress
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ringtune.errors import ConfigError
@@ -37,9 +37,14 @@ def route_address(host: str) -> str:
         ) from error
 
 
-def own_networks() -> list[str]:
-    """Return this host's IPv4 addresses as `ADDRESS/PREFIX`, the one of the default route first; loopback left out."""
-    found = [network for _, name in socket.if_nameindex() if (network := _network_of(name))]
+def own_networks(names: Collection[str] = ()) -> list[str]:
+    """Return this host's IPv4 addresses as `ADDRESS/PREFIX`, the one of the default route first; loopback left out.
+
+    Args:
+        names: Interfaces to look at; empty for all.
+    """
+    known = [name for _, name in socket.if_nameindex() if not names or name in names]
+    found = [network for name in known if (network := _network_of(name))]
     first = _default_address()
     return sorted(found, key=lambda network: network.partition("/")[0] != first)
 

@@ -124,9 +124,9 @@ class Member:
         except RingtuneError as error:
             self._tell(channel, {"type": "failed", **describe_failure(error)})
             raise
-        address = self._arrival.address
+        addresses = [str(address) for address in self._arrival.addresses]
         seated = {"type": "seated", "round": plan.round, "link_bits_per_s": link_bits_per_s(interface)}
-        self._send(channel, {**seated, "address": None if address is None else str(address)})
+        self._send(channel, {**seated, "addresses": addresses})
 
     def _waiting(self, channel: Channel) -> Waiting:
         def check() -> None:

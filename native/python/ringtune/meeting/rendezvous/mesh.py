@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The TCP connections of a world of several hosts: control between rank 0 and other hosts, data between all ranks.
 
-Every rank listens on the interface that leads to rank 0, on a port that the kernel chooses; the higher rank of a pair
-calls the lower. Each connection is proved by the job key on both sides. Without TLS it then carries clear text.
+Every rank listens on the interface that leads to rank 0, and on its host's other networks, on ports that the kernel
+chooses; the higher rank of a pair calls the lower. Data go by the best path between two hosts (`network_paths`), further
+connections of a pair by all paths in turn. Each connection is proved by the job key on both sides. Without
+TLS it then carries clear text.
 """
 
+import itertools
 import os
 from collections.abc import Sequence
 
+from .acceptor import Acceptor
 from .address import Address, bound_address, listen
 from .admission import Caller, acceptor_of_members
 from .channel import Channel
 from .connector import Destination, open_channel
 from .layout import Layout
+from .network_paths import PROBE, networks_of, ordered, reachable, serve_probe, shared_addresses
 from .place import close_descriptors
+from .plan import MeetingPlan
 from .proof import Membership
 from .tls import Session
 from .waiting import Waiting
@@ -29,38 +35,44 @@ Line = tuple[str, int]
 class Mesh:
     """One rank's connections to other hosts: `connect()`, then `take_sockets()`; `close()` in any case."""
 
-    def __init__(
-        self, layout: Layout, membership: Membership, interface: str, waiting: Waiting, *, carries_data: bool
-    ) -> None:
+    def __init__(self, plan: MeetingPlan, membership: Membership, interface: str, waiting: Waiting) -> None:
         """Listen.
 
         Args:
-            layout: The world's, of several hosts.
+            plan: Rank 0's, for several hosts.
             membership: Membership of this rank.
             interface: This host's address towards rank 0.
             waiting: Way to wait for other ranks.
-            carries_data: Whether there are data sockets.
 
         Raises:
             ConfigError: If the interface cannot be listened on.
         """
-        self._layout = layout
+        self._layout = plan.layout
         self._membership = membership
         self._waiting = waiting
         self._sockets: dict[Line, int] = {}
         self._tls: dict[int, Session] = {}  # by descriptor
-        self._calls = _calls(layout, carries_data=carries_data)
-        self._expects = _expected(layout, carries_data=carries_data)
-        self._carries_data = carries_data
-        listener = listen(Address("tcp", interface))
-        self.address = bound_address(listener)
-        self._acceptor = acceptor_of_members(waiting.loop, listener, membership, (CONTROL, DATA), self._admit)
+        self._connections = [data_purpose(number) for number in range(plan.data_connections)]
+        self._calls = _calls(plan.layout, self._connections)
+        self._expects = _expected(plan.layout, self._connections)
+        self._networks = networks_of(interface, plan.interfaces) if self._connections else [interface]
+        self._may_use_meetings_way = self._networks[0].partition("/")[0] == interface
+        hosts = dict.fromkeys((interface, *(network.partition("/")[0] for network in self._networks)))
+        self._acceptors: list[Acceptor[Caller]] = []
+        self.addresses: list[Address] = []
+        """Where this rank listens, the meeting's way first."""
+        try:
+            for host in hosts:
+                self._listen(host)
+        except BaseException:
+            self.close()
+            raise
 
-    def connect(self, addresses: Sequence[Address]) -> None:
+    def connect(self, addresses: Sequence[Sequence[Address]]) -> None:
         """Make every connection.
 
         Args:
-            addresses: Addresses at which the ranks listen.
+            addresses: Addresses at which each rank listens, the meeting's way first.
 
         Raises:
             ConfigError: If a connection is not what it should be.
@@ -68,20 +80,25 @@ class Mesh:
             PeerLostError: If one ended meanwhile.
             Interrupted: If rank 0 has news.
         """
+        paths = self._find_paths(addresses)
         for purpose, peer in self._calls:
-            to = Destination(addresses[peer], peer, purpose)
+            to = Destination(_pick(paths.get(peer, addresses[peer]), purpose), peer, purpose)
             channel = open_channel(to, self._membership, {}, self._waiting.deadline, self._waiting.interrupt)
             self._take(channel, (purpose, peer))
         self._waiting.until(lambda: self._expects <= self._sockets.keys(), self._describe_missing)
 
     def take_sockets(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Hand the control and the data sockets to the caller, who closes them: one entry per rank, -1 for none."""
+        """Hand the control and the data sockets to the caller, who closes them.
+
+        Returns:
+            An entry per rank, -1 for none; the data sockets as often as a pair of ranks has connections.
+        """
         taken, self._sockets = self._sockets, {}
-        control, data = (
+        control, *data = (
             tuple(taken.get((purpose, rank), NO_SOCKET) for rank in range(self._layout.world_size))
-            for purpose in (CONTROL, DATA)
+            for purpose in (CONTROL, *self._connections)
         )
-        return control, data if self._carries_data else ()
+        return control, tuple(itertools.chain.from_iterable(data))
 
     def take_tls(self) -> dict[int, "Session"]:
         """Hand the TLS sessions of these sockets to the caller, by descriptor."""
@@ -90,11 +107,41 @@ class Mesh:
 
     def close(self) -> None:
         """Close every socket that nobody took; idempotent."""
-        self._acceptor.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         close_descriptors(self._sockets.values())
         self._sockets.clear()
 
+    def _listen(self, host: str) -> None:
+        listener = listen(Address("tcp", host))
+        self.addresses.append(bound_address(listener))
+        purposes = (CONTROL, PROBE, *self._connections)
+        self._acceptors.append(
+            acceptor_of_members(self._waiting.loop, listener, self._membership, purposes, self._admit)
+        )
+
+    def _find_paths(self, addresses: Sequence[Sequence[Address]]) -> dict[int, list[Address]]:
+        """Return the addresses by which each lower rank of another host gets data, the best path's first.
+
+        One rank of each host is asked for all of them: its networks are theirs.
+        """
+        hosts = self._layout.hosts
+        lower = [rank for rank in range(self._layout.rank) if hosts[rank] != self._layout.host and self._connections]
+        heads = {hosts[rank]: rank for rank in reversed(lower)}
+        others = {head: shared_addresses(self._networks, addresses[head][1:]) for head in heads.values()}
+        answering = reachable(list(itertools.chain.from_iterable(others.values())))
+        orders: dict[int, list[int]] = {}
+        for host, head in heads.items():
+            met = addresses[head][0] if self._may_use_meetings_way else None
+            known = [address for address in others[head] if address in answering]
+            best = ordered(head, met, known, self._membership, self._waiting)
+            orders[host] = [addresses[head].index(address) for address in best]
+        return {rank: [addresses[rank][place] for place in orders[hosts[rank]]] for rank in lower}
+
     def _admit(self, caller: Caller) -> None:
+        if caller.purpose == PROBE:
+            serve_probe(caller.channel, self._waiting.loop)
+            return
         line = (caller.purpose, caller.rank)
         if line not in self._expects:
             caller.channel.close()
@@ -114,20 +161,36 @@ class Mesh:
     def _describe_missing(self) -> str:
         missing = sorted({peer for _, peer in self._expects - self._sockets.keys()})
         return (
-            f"ranks {missing} did not connect to rank {self._layout.rank} at {self.address} within "
+            f"ranks {missing} did not connect to rank {self._layout.rank} at {self.addresses[0]} within "
             f"{self._waiting.deadline.limit_s:.0f} s; check that no firewall stands between their hosts, or raise "
             "RINGTUNE_TIMEOUT_S"
         )
 
 
-def _calls(layout: Layout, *, carries_data: bool) -> list[Line]:
+def data_purpose(number: int) -> str:
+    """Return the purpose of a pair's data connection: the first, or one that shares long messages with others."""
+    return DATA if number == 0 else f"{DATA}.{number}"
+
+
+def _pick(paths: Sequence[Address], purpose: str) -> Address:
+    """Return the path of a connection: the first for control and whole messages, each in turn for those that share."""
+    _, _, number = purpose.partition(".")
+    return paths[(int(number) - 1) % len(paths)] if number else paths[0]
+
+
+def _calls(layout: Layout, connections: Sequence[str]) -> list[Line]:
     """Return which connections a rank makes: to rank 0, if that is on another host, and to all lower ranks."""
     control = [] if layout.host == layout.hosts[0] else [(CONTROL, 0)]
-    return control + [(DATA, lower) for lower in range(layout.rank) if carries_data]
+    return control + [line for lower in range(layout.rank) for line in _data_lines(layout, lower, connections)]
 
 
-def _expected(layout: Layout, *, carries_data: bool) -> set[Line]:
+def _expected(layout: Layout, connections: Sequence[str]) -> set[Line]:
     """Return which connections are made to a rank."""
     higher = range(layout.rank + 1, layout.world_size)
     control = {(CONTROL, rank) for rank in higher if layout.rank == 0 and layout.hosts[rank] != layout.host}
-    return control | {(DATA, rank) for rank in higher if carries_data}
+    return control.union(*(_data_lines(layout, rank, connections) for rank in higher))
+
+
+def _data_lines(layout: Layout, peer: int, connections: Sequence[str]) -> list[Line]:
+    """Return the data connections with a peer: ranks of one host need no more than one."""
+    return [(purpose, peer) for purpose in (connections[:1] if layout.hosts[peer] == layout.host else connections)]

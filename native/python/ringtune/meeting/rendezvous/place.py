@@ -11,8 +11,12 @@ from typing import Any, Protocol
 from ringtune.errors import ConfigError, RingtuneError
 
 from .address import Address
+from .layout import Layout
 from .proof import Membership
 from .tls import CLEAR, Session, Tls
+
+
+MAX_TUNED_SOCKETS = 64  # data sockets of a rank that a tuner's trials need, at most: each takes a millisecond at the start
 
 
 class Watch(Protocol):
@@ -76,6 +80,9 @@ class Offer:
         effective: Every job-wide variable's value on this rank, defaults included.
         transport: `RINGTUNE_TRANSPORT`; rank 0's holds.
         facts: Facts that this host declares about itself; JSON.
+        lanes: Connections of a pair of ranks of different hosts that share long messages, beside the first.
+        tuned_lanes: The same for a tuner that tries them; fewer where a rank has many peers.
+        interfaces: Names of the interfaces that may carry data; empty for all.
         failure: Reason why this rank cannot start; the others are told and raise it as well.
     """
 
@@ -83,7 +90,16 @@ class Offer:
     effective: Mapping[str, Any]
     transport: str = "auto"
     facts: Mapping[str, Any] = field(default_factory=dict)
+    lanes: int = 0
+    tuned_lanes: int = 0
+    interfaces: tuple[str, ...] = ()
     failure: RingtuneError | None = None
+
+    def lanes_of(self, layout: Layout) -> int:
+        """Return the number of lanes that a pair of ranks gets in a layout."""
+        most_peers = layout.world_size - min(layout.ranks_per_host)
+        tuned = min(self.tuned_lanes, MAX_TUNED_SOCKETS // max(1, most_peers))
+        return max(self.lanes, tuned if tuned > 1 else 0)
 
 
 @dataclass(frozen=True)
@@ -98,7 +114,8 @@ class Agreement:
         pids: One process id per rank, each as its own host counts.
         control_fds: Sockets between rank 0 and the ranks of other hosts, one entry per rank, -1 for none; empty in a
             world of one host.
-        data_fds: Sockets to all other ranks; empty in a world of one host and where an MPI carries the data.
+        data_fds: Sockets to all other ranks, as often as two ranks have connections, -1 for none; empty in a world of
+            one host and where an MPI carries the data.
         tls: Sessions of those sockets that have TLS, by descriptor.
         interface: This host's address towards rank 0; loopback where the ranks met over a unix socket.
         host_facts: On rank 0, every machine's facts, with `link_bits_per_s`; empty elsewhere.

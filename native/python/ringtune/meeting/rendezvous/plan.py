@@ -22,7 +22,8 @@ class MeetingPlan:
         layout: Hosts of the ranks.
         pids: One process id per rank, each as its own host counts.
         group: The abstract socket of this host's ranks.
-        carries_data: Whether there are data sockets between the ranks.
+        data_connections: Number of data sockets between two ranks of different hosts; 0 if an MPI carries the data.
+        interfaces: Names of the interfaces that may carry data; empty for all.
     """
 
     round: int
@@ -30,7 +31,8 @@ class MeetingPlan:
     layout: Layout
     pids: tuple[int, ...]
     group: Address
-    carries_data: bool
+    data_connections: int
+    interfaces: tuple[str, ...]
 
     def to_message(self) -> Message:
         """Return the plan as a message."""
@@ -41,7 +43,8 @@ class MeetingPlan:
             "hosts": list(self.layout.hosts),
             "pids": list(self.pids),
             "group": str(self.group),
-            "carries_data": self.carries_data,
+            "data_connections": self.data_connections,
+            "interfaces": list(self.interfaces),
         }
 
     @classmethod
@@ -62,21 +65,22 @@ class MeetingPlan:
                 layout=Layout(rank, tuple(int(host) for host in message["hosts"])),
                 pids=tuple(int(pid) for pid in message["pids"]),
                 group=Address.parse(message["group"]),
-                carries_data=bool(message["carries_data"]),
+                data_connections=int(message["data_connections"]),
+                interfaces=tuple(str(name) for name in message["interfaces"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise malformed("plan", error) from error
 
 
-def mesh_message(addresses: Sequence[Address | None]) -> Message:
-    """Return where each rank listens for the others; empty in a world of one host."""
-    return {"type": "mesh", "addresses": [str(address) for address in addresses]}
+def mesh_message(addresses: Sequence[Sequence[Address]]) -> Message:
+    """Return where each rank listens for the others; nowhere in a world of one host."""
+    return {"type": "mesh", "addresses": [[str(address) for address in of_rank] for of_rank in addresses]}
 
 
-def mesh_addresses(message: Message) -> list[Address]:
-    """Return the addresses in a message; ConfigError where it does not hold them."""
+def mesh_addresses(message: Message) -> list[list[Address]]:
+    """Return the addresses in a message, those of each rank; ConfigError where it does not hold them."""
     try:
-        return [Address.parse(text) for text in message["addresses"]]
+        return [[Address.parse(text) for text in of_rank] for of_rank in message["addresses"]]
     except (KeyError, TypeError, ValueError) as error:
         raise malformed(message["type"], error) from error
 

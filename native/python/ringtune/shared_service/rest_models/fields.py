@@ -152,6 +152,7 @@ Config: TypeAlias = Annotated[
                 "nccl_pack_bytes": 262144,
                 "nccl_ctas": "auto",
                 "nccl_hierarchical": False,
+                "connections": 1,
             }
         ],
     ),

@@ -172,6 +172,7 @@ def engine_space(world: World, buckets: DdpBuckets) -> SearchSpace:
         world.layout.ranks_per_host,
         has_allgathers=counters.get("allgathers", 0) > 0,
         is_on_nccl=counters.get("nccl_responses", 0) > 0,
+        is_on_mpi=world.carrier == "mpi",
     )
     tuned = buckets.tunable(names)
     algorithms = _engine.allreduce_algorithms()

@@ -91,6 +91,31 @@ def _make_host(stack: ExitStack, switch_pid: int, number: int, rate: str) -> Hos
     return host
 
 
+def add_network(first: Host, second: Host, *, number: int, rate: str = "", is_cut: bool = False) -> None:
+    """Give two hosts one more network: 10.77.NUMBER.1 and .2, on interfaces eth NUMBER.
+
+    Args:
+        first: One host.
+        second: The other host.
+        number: Number of the network, from 1.
+        rate: As for `hosts`.
+        is_cut: Whether the interfaces lead nowhere, though both are up.
+    """
+    interface = f"eth{number}"
+    ends = [(first, f"cut{number}"), (second, f"cut{number}")] if is_cut else [(first, interface)]
+    for host, other in ends:
+        peer = ("peer", "name", other) if is_cut else ("peer", "name", interface, "netns", str(second.init_pid))
+        _run(*from_host(host, "ip", "link", "add", interface, "type", "veth", *peer))
+        if is_cut:
+            _run(*from_host(host, "ip", "link", "set", other, "up"))
+    for place, host in enumerate((first, second), start=1):
+        _run(*from_host(host, "ip", "address", "add", f"10.77.{number}.{place}/24", "dev", interface))
+        _run(*from_host(host, "ip", "link", "set", interface, "up"))
+        if rate:
+            shape = ("root", "tbf", "rate", rate, "burst", BURST, "latency", QUEUE_LATENCY)
+            _run(*from_host(host, "tc", "qdisc", "add", "dev", interface, *shape))
+
+
 def _start_init(stack: ExitStack) -> int:
     """Start the first process of a host: it reaps what is left to it, and its end ends the host's processes.
 

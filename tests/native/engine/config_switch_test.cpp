@@ -74,7 +74,7 @@ int stress_rounds() {
   return rounds == nullptr ? 4000 : std::atoi(rounds);
 }
 
-constexpr size_t kLanes = 8;  // of each pair of ranks of different hosts
+constexpr size_t kLanes = 8;  // between two ranks of different hosts
 
 EngineConfig random_config(std::mt19937& random, bool has_hosts) {
   EngineConfig config;

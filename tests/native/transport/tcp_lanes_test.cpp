@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of several connections per pair of ranks.
+#include <cstdlib>
 #include <functional>
 #include <random>
 #include <thread>
@@ -17,7 +18,13 @@ using testing::bytes_of;
 using testing::Cluster;
 using testing::SocketKind;
 
-constexpr size_t kLanes = 8;
+constexpr size_t kSharing = 8;
+
+// The count of the full run, which `make test-long` asks for.
+int exchange_rounds() {
+  const char* rounds = std::getenv("RINGTUNE_TEST_STRESS_ROUNDS");
+  return rounds == nullptr ? 200 : std::atoi(rounds);
+}
 
 // Every rank is a host of its own; between two of them are a first connection and lanes.
 class LanedWorld {
@@ -25,7 +32,7 @@ class LanedWorld {
   // `raw_rank`: its sockets are the test's.
   explicit LanedWorld(int world_size, SocketKind kind = SocketKind::kLoopback, int raw_rank = -1,
                       int64_t timeout_ns = testing::kPatienceNs)
-      : cluster_(hosts(world_size), kind, -1, kLanes) {
+      : cluster_(hosts(world_size), kind, -1, kSharing) {
     for (int rank = 0; rank < world_size; ++rank) {
       const std::vector<int> fds = cluster_.mesh().data_fds(rank);
       if (rank == raw_rank) {
@@ -87,8 +94,8 @@ TEST_P(LanedExchangeTest, BytesAreTheSameWhateverTheNumberOfConnections) {
   LanedWorld world(world_size, kind);
   world.run([&](int rank, TcpLinks& links) {
     std::mt19937 random(23);  // equal on all ranks
-    for (int round = 0; round < 200; ++round) {
-      links.use_connections(1 + random() % (kLanes + 2));
+    for (int round = 0; round < exchange_rounds(); ++round) {
+      links.use_connections(1 + random() % (kSharing + 2));
       const int distance = 1 + static_cast<int>(random() % static_cast<unsigned>(world_size - 1));
       const int to = (rank + distance) % world_size;
       const int from = (rank + world_size - distance) % world_size;
@@ -135,7 +142,7 @@ TEST(LanedExchange, CountsShowWhichConnectionsCarriedTheBytes) {
   const std::vector<uint64_t> shared = exchange(4, kSize);
   const std::vector<uint64_t> small = exchange(4, 1000);
 
-  ASSERT_EQ(1 + kLanes, alone.size());
+  ASSERT_EQ(1 + kSharing, alone.size());
   EXPECT_EQ((std::vector<uint64_t>{kSize, 0, 0, 0, 0, 0, 0, 0, 0}), alone);
   EXPECT_EQ(kSize, shared[0]);
   EXPECT_EQ(kSize, shared[1] + shared[2] + shared[3] + shared[4]);
@@ -199,6 +206,17 @@ TEST(LanedExchange, APeerThatSendsNothingByOneLaneIsNamedAtTheLimit) {
   for (const char* word : {"rank 1", "sent nothing", "0 of 100000 bytes", "RINGTUNE_TIMEOUT_S"}) {
     EXPECT_NE(std::string::npos, status.message().find(word)) << status.message();
   }
+}
+
+TEST(LanedExchange, APeerThatTakesNothingIsNamedWithTheEndsOfItsConnections) {
+  LanedWorld world(2, SocketKind::kLoopback, 1, 300 * kNsPerMs);
+  world.links(0).use_connections(2);
+
+  const Status status = world.links(0).exchange(1, Bytes(64 << 20), -1, {});
+
+  EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code());
+  EXPECT_NE(std::string::npos, status.message().find("took nothing")) << status.message();
+  EXPECT_NE(std::string::npos, status.message().find("unconfirmed by way of 127.0.0.1 (lo); see")) << status.message();
 }
 
 TEST(LanedDescriptors, NoneIsLeftAfterTheEndNorInAForkedChild) {

@@ -15,6 +15,7 @@ from .families import Families, Labels
 
 MS_TO_S = 1e-3
 ALGORITHM_PREFIX = "algorithm."
+CONNECTION_PREFIX = "connection."
 COUNTERS: Mapping[str, tuple[str, str]] = {
     "steps": ("ringtune_engine_steps_total", "Optimizer steps that were marked."),
     "cycles": ("ringtune_engine_cycles_total", "Rounds in which the ranks agreed on what to do next."),
@@ -97,13 +98,14 @@ class EngineCollector(Collector):
         requests = [({"kind": kind}, float(counts[counter])) for counter, kind in REQUESTS.items()]
         text = "Tensors requested, by number (cached) or with their whole signature (full)."
         yield self._families.counters("ringtune_engine_requests_total", text, requests)
-        allreduces = [
-            ({"algorithm": name.removeprefix(ALGORITHM_PREFIX)}, float(count))
-            for name, count in counts.items()
-            if name.startswith(ALGORITHM_PREFIX)
-        ]
         text = "Allreduces carried out, by algorithm."
+        allreduces = _labelled(counts, ALGORITHM_PREFIX, "algorithm")
         yield self._families.counters("ringtune_engine_allreduces_total", text, allreduces)
+        text = (
+            "Bytes sent to other ranks by TCP: by connection 0 alone, and by those that share long messages, from 1 on."
+        )
+        sent = _labelled(counts, CONNECTION_PREFIX, "connection")
+        yield self._families.counters("ringtune_engine_sent_bytes_total", text, sent)
 
     def _config(self, config: _engine.EngineConfig) -> Iterator[Metric]:
         for knob in _engine.KNOBS:
@@ -114,6 +116,13 @@ class EngineCollector(Collector):
         labels = {name: readable_value(name, value) for name, value in tuner_config(config).items()}
         text = "The config in force, as labels; always 1."
         yield self._families.gauge("ringtune_config_info", text, 1.0, labels)
+
+
+def _labelled(counts: Mapping[str, int], prefix: str, label: str) -> list[tuple[dict[str, str], float]]:
+    """Return the counters whose names begin with a prefix, the rest of the name as a label."""
+    return [
+        ({label: name.removeprefix(prefix)}, float(count)) for name, count in counts.items() if name.startswith(prefix)
+    ]
 
 
 def _in_base_unit(knob: str, value: float) -> tuple[str, float]:

@@ -197,7 +197,7 @@ class Settings:
         return replace(self, fixed=fixed, baseline=baseline), notes
 
     def connections(self) -> tuple[int, int]:
-        """Return the numbers of connections between two ranks: of the job without tuning, and the most that are tried."""
+        """Return numbers of connections between two ranks: that of the job without tuning, and the most to be tried."""
         connections = int(self.baseline[CONNECTIONS])
         return connections, MAX_CONNECTIONS if self.autotune and CONNECTIONS not in self.fixed else connections
 

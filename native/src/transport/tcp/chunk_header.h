@@ -13,8 +13,8 @@ inline constexpr size_t kMaxStreamedChunkBytes = 256 << 10;
 
 struct ChunkHeader {
   uint32_t message = 0;  // number of the message among those in chunks from one rank to the other, which may wrap
-  uint32_t bytes = 0;    // that follow
-  uint64_t offset = 0;   // of the first of them in the message
+  uint32_t bytes = 0;    // number of bytes that follow
+  uint64_t offset = 0;   // place of the first of them in the message
 
   bool operator==(const ChunkHeader&) const = default;
 };

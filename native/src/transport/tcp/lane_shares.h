@@ -12,7 +12,7 @@ namespace ringtune {
 struct LaneLoad {
   double bytes_per_s = 0;   // at which its bytes have been confirmed lately; 0 where that is not known
   double queued_bytes = 0;  // sent or waiting, and not confirmed
-  bool is_limited = false;  // by its sender, who had too little for it: its rate may be higher
+  bool is_limited = false;  // the sender had too little for it: its rate may be higher
 };
 
 // The load of a connected socket; no more than the bytes that wait where it is none of TCP.

@@ -128,7 +128,7 @@ void SendingLanes::load(size_t number) {
 void SendingLanes::send_some(size_t number, LaneTurn& turn) {
   Lane& lane = lanes_[number];
   if (!lane.header.empty()) {
-    const Moved moved = lane.tls == nullptr ? try_send(lane.fd, lane.header, true) : lane.tls->send(lane.header);
+    const Moved moved = lane.tls == nullptr ? try_send(lane.fd, lane.header, true) : lane.tls->try_send(lane.header);
     take_loss(moved, number, turn);
     lane.header.erase(lane.header.begin(), lane.header.begin() + static_cast<std::ptrdiff_t>(moved.bytes));
     if (!lane.header.empty()) {

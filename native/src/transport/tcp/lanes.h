@@ -89,7 +89,7 @@ class ReceivingLanes {
   explicit ReceivingLanes(const std::vector<int>& fds, const TlsSessions& tls = {});
 
   void use(size_t lanes) { used_ = lanes; }
-  // As for sending.
+  // Arguments live as long as in `SendingLanes::push`.
   void push(MutableByteSpan message, size_t& done_bytes);
   bool is_idle() const { return messages_.empty(); }
   LaneTurn turn();
@@ -99,13 +99,13 @@ class ReceivingLanes {
  private:
   struct Message {
     MutableByteSpan bytes;
-    size_t announced_bytes;  // by the headers of its chunks
+    size_t announced_bytes;  // sum over the headers of its chunks
     size_t* done_bytes;
   };
   struct Lane {
     int fd;
-    TlsSession* tls;  // null for clear text
-    Bytes header = {};       // that has arrived
+    TlsSession* tls;         // null for clear text
+    Bytes header = {};       // bytes of it that have arrived
     bool is_parked = false;  // its chunk is of a message that this rank has not begun
     bool has_ended = false;  // the peer has closed it, between two chunks: it may have sent all that was to come
     MutableByteSpan target = {};

@@ -293,6 +293,19 @@ Status TcpLinks::fail_lost(const Side& side, int fd, const std::string& how) {
            "; see its output and the network between the hosts. Only shutdown() is usable now"});
 }
 
+// A link that went down is known by what its other end has not confirmed.
+std::string TcpLinks::describe_unconfirmed(int rank) const {
+  const auto world_size = static_cast<size_t>(layout_.world_size());
+  std::string ends;
+  for (size_t place = static_cast<size_t>(rank); place < fds_.size(); place += world_size) {
+    const std::string end = fds_[place] >= 0 && unconfirmed_bytes(fds_[place]) > 0 ? describe_own_end(fds_[place]) : "";
+    if (!end.empty() && ends.find(end) == std::string::npos) {
+      ends += (ends.empty() ? "" : ", ") + end;
+    }
+  }
+  return ends.empty() ? "" : ". Bytes to it are unconfirmed by way of " + ends;
+}
+
 Status TcpLinks::fail_after_timeout(const Exchange& awaited) {
   const bool is_sender_stuck = !awaited.receiving.is_done();
   const Side& stuck = is_sender_stuck ? awaited.receiving : awaited.sending;
@@ -310,8 +323,9 @@ Status TcpLinks::fail_after_timeout(const Exchange& awaited) {
                         cause + peer_name(layout_, pids_, stuck.rank) + (is_sender_stuck ? " sent" : " took") +
                             " nothing within a running collective for " + format_seconds(timeout_ns_) + " (" +
                             std::to_string(stuck.done_bytes) + " of " + std::to_string(stuck.wanted_bytes()) +
-                            " bytes were through; noticed by rank " + std::to_string(layout_.rank()) +
-                            "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
+                            " bytes were through; noticed by rank " + std::to_string(layout_.rank()) + ")" +
+                            describe_unconfirmed(stuck.rank) +
+                            "; see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
 }
 
 }  // namespace ringtune

@@ -94,6 +94,8 @@ class TcpLinks final : public Links {
   // `fd` is the connection that is lost, of the side's.
   Status fail_lost(const Side& side, int fd, const std::string& how);
   Status fail_lost_lane(const Pair& pair, bool is_sending, const LaneTurn& turn);
+  // ". Bytes to it are unconfirmed by way of 10.0.0.1 (eth0)"; empty if none are.
+  std::string describe_unconfirmed(int rank) const;
   Status fail_after_timeout(const Exchange& awaited);
 
   Transport& transport_;

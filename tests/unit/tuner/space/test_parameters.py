@@ -79,18 +79,23 @@ def test_a_baseline_that_contradicts_a_fixed_value_is_refused() -> None:
     ("ranks_per_host", "has_allgathers", "switches"),
     [
         ([4], True, set()),
-        ([1, 1, 1], True, set()),
-        ([2, 2], False, {"hierarchical_allreduce"}),
-        ([1, 2], True, {"hierarchical_allreduce", "hierarchical_allgather"}),
+        ([1, 1, 1], True, {"connections"}),
+        ([2, 2], False, {"hierarchical_allreduce", "connections"}),
+        ([1, 2], True, {"hierarchical_allreduce", "hierarchical_allgather", "connections"}),
     ],
 )
-def test_hierarchical_switches_are_tuned_where_they_can_act(
+def test_knobs_of_several_hosts_are_tuned_where_they_can_act(
     ranks_per_host: list[int], has_allgathers: bool, switches: set[str]
 ) -> None:
     """A switch can act with several hosts of which one has several ranks; that of allgathers needs some."""
     names = set(tunable_names(ranks_per_host, has_allgathers=has_allgathers))
 
     assert {"fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes"} | switches == names
+
+
+def test_connections_cannot_be_tuned_where_an_mpi_carries_the_data() -> None:
+    """Several connections are TCP's alone."""
+    assert "connections" not in tunable_names([2, 2], has_allgathers=False, is_on_mpi=True)
 
 
 @pytest.mark.parametrize(
@@ -108,11 +113,11 @@ def test_where_nccl_carries_the_gradients_its_knobs_take_the_place_of_the_algori
 @pytest.mark.parametrize(
     ("ranks_per_host", "algorithm", "pinned"),
     [
-        ([4], "auto", FLAT),
+        ([4], "auto", {**FLAT, "connections": 1}),
         ([1, 1], "auto", FLAT),
         ([2, 1], "auto", {}),
-        ([4], "direct", FLAT),
-        ([4], "ring", {**FLAT, "allreduce_algorithm": "auto"}),
+        ([4], "direct", {**FLAT, "connections": 1}),
+        ([4], "ring", {**FLAT, "connections": 1, "allreduce_algorithm": "auto"}),
         ([2, 1], "direct", {"allreduce_algorithm": "auto"}),
         ([2, 1], "recursive_doubling", {}),
     ],

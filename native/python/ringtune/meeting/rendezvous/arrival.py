@@ -37,7 +37,7 @@ class Arrival:
 
     @property
     def addresses(self) -> list[Address]:
-        """Addresses at which the other ranks connect to this one, the meeting's way first; none on a world's one host."""
+        """Addresses at which other hosts' ranks connect to this one, the meeting's way first; none on one host."""
         return [] if self._mesh is None else self._mesh.addresses
 
     def sit(self, create_segment: Callable[[int], int]) -> None:

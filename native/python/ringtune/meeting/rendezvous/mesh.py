@@ -2,14 +2,14 @@
 """The TCP connections of a world of several hosts: control between rank 0 and other hosts, data between all ranks.
 
 Every rank listens on the interface that leads to rank 0, and on its host's other networks, on ports that the kernel
-chooses; the higher rank of a pair calls the lower. Data go by the best path between two hosts (`network_paths`), further
-connections of a pair by all paths in turn. Each connection is proved by the job key on both sides. Without
-TLS it then carries clear text.
+chooses; the higher rank of a pair calls the lower. Data go by the best path between two hosts (`network_paths`),
+further connections of a pair by all paths in turn. Each connection is proved by the job key on both sides. Without TLS
+it then carries clear text.
 """
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .acceptor import Acceptor
 from .address import Address, bound_address, listen
@@ -128,15 +128,17 @@ class Mesh:
         hosts = self._layout.hosts
         lower = [rank for rank in range(self._layout.rank) if hosts[rank] != self._layout.host and self._connections]
         heads = {hosts[rank]: rank for rank in reversed(lower)}
-        others = {head: shared_addresses(self._networks, addresses[head][1:]) for head in heads.values()}
-        answering = reachable(list(itertools.chain.from_iterable(others.values())))
-        orders: dict[int, list[int]] = {}
-        for host, head in heads.items():
-            met = addresses[head][0] if self._may_use_meetings_way else None
-            known = [address for address in others[head] if address in answering]
-            best = ordered(head, met, known, self._membership, self._waiting)
-            orders[host] = [addresses[head].index(address) for address in best]
-        return {rank: [addresses[rank][place] for place in orders[hosts[rank]]] for rank in lower}
+        others = (shared_addresses(self._networks, addresses[head][1:]) for head in heads.values())
+        answering = reachable(list(itertools.chain.from_iterable(others)))
+        places = {host: self._best_places(head, addresses[head], answering) for host, head in heads.items()}
+        return {rank: [addresses[rank][place] for place in places[hosts[rank]]] for rank in lower}
+
+    def _best_places(self, peer: int, addresses: Sequence[Address], answering: Collection[Address]) -> list[int]:
+        """Return the places of a peer's addresses that carry data, the best path's first."""
+        met = addresses[0] if self._may_use_meetings_way else None
+        others = [address for address in addresses[1:] if address in answering]
+        best = ordered(peer, met, others, self._membership, self._waiting)
+        return [addresses.index(address) for address in best]
 
     def _admit(self, caller: Caller) -> None:
         if caller.purpose == PROBE:

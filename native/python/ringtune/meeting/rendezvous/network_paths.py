@@ -12,6 +12,7 @@ import selectors
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 from ringtune.system.event_loop import EventLoop
@@ -69,24 +70,18 @@ def reachable(addresses: Sequence[Address], limit_s: float = CONNECT_LIMIT_S) ->
     """Return the addresses that answer a call within the limit, seconds; all are called at once."""
     found: set[Address] = set()
     deadline = Deadline.after(limit_s)
-    with selectors.DefaultSelector() as selector:
+    with selectors.DefaultSelector() as selector, ExitStack() as stack:
         for address in addresses:
-            family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-            connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+            connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+            stack.callback(connection.close)
             if connection.connect_ex((address.host, address.port)) in {0, errno.EINPROGRESS}:
-                selector.register(connection, selectors.EVENT_WRITE, address)
-            else:
-                connection.close()
-        try:
-            while selector.get_map() and not deadline.has_passed():
-                for key, _ in selector.select(deadline.remaining_s()):
-                    connection = selector.unregister(key.fileobj).fileobj
-                    if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                        found.add(key.data)
-                    connection.close()
-        finally:
-            for key in list(selector.get_map().values()):
-                key.fileobj.close()
+                selector.register(connection, selectors.EVENT_WRITE, (address, connection))
+        while selector.get_map() and not deadline.has_passed():
+            for key, _ in selector.select(deadline.remaining_s()):
+                address, connection = key.data
+                selector.unregister(connection)
+                if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                    found.add(address)
     return found
 
 
@@ -110,17 +105,17 @@ def ordered(
     """
     addresses = [*([] if met is None else [met]), *others]
     if not addresses:
-        raise ConfigError(f"no interface of RINGTUNE_INTERFACES leads to rank {peer}; name one that does, or leave it out")
+        raise ConfigError(
+            f"no interface of RINGTUNE_INTERFACES leads to rank {peer}; name one that does, or leave it out"
+        )
     if len(addresses) == 1:
         return addresses
-    times: dict[Address, float] = {}
-    for address in addresses:
-        try:
-            deadline = Deadline.after(PROBE_LIMIT_S) if times else waiting.deadline
-            times[address] = _probe(Destination(address, peer, PROBE), membership, waiting, deadline)
-        except (CollectiveTimeout, PeerLostError, ConfigError):
-            if not times:
-                raise
+    first, *rest = addresses
+    times = {first: _probe(Destination(first, peer, PROBE), membership, waiting, waiting.deadline)}
+    for address in rest:
+        with suppress(CollectiveTimeout, PeerLostError, ConfigError):  # it leads nowhere, or to another process
+            to = Destination(address, peer, PROBE)
+            times[address] = _probe(to, membership, waiting, Deadline.after(PROBE_LIMIT_S))
     return sorted(times, key=lambda address: times[address] / (CLEARLY_FASTER if address == met else 1.0))
 
 

@@ -15,8 +15,9 @@ from .layout import Layout
 from .proof import Membership
 from .tls import CLEAR, Session, Tls
 
-
-MAX_TUNED_SOCKETS = 64  # data sockets of a rank that a tuner's trials need, at most: each takes a millisecond at the start
+MAX_TUNED_SOCKETS = (
+    64  # data sockets of a rank that a tuner's trials need, at most: each takes a millisecond at the start
+)
 
 
 class Watch(Protocol):

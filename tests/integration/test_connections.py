@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several connections and several networks between two hosts, in network namespaces."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.integration.hosts import Host, add_network, enter_rsh, from_host, hosts, needs_hosts
+from tests.integration.jobs import Finished, program, ringtune, run_job
+
+pytestmark = needs_hosts
+
+MIB = 1 << 20
+SWITCHES = 300
+
+
+def run_between(
+    folder: Path, first: Host, second: Host, arguments: tuple[str, ...], environ: Mapping[str, str]
+) -> Finished:
+    """Run the program of connections, a rank on each host."""
+    options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", enter_rsh(folder, second)]
+    settings = {"RINGTUNE_ALGORITHM_TABLE": "default", **environ}
+    words = [word for name, value in settings.items() for word in ("--env", f"{name}={value}")]
+    return run_job(from_host(first, *ringtune("run", *options, *words, *program("connections", *arguments))))
+
+
+def seen(finished: Finished) -> list[dict[str, Any]]:
+    """Return what each rank has seen, in their order."""
+    assert 0 == finished.code, finished.text
+    lines = [json.loads(line.partition("] ")[2]) for line in finished.stdout.splitlines() if "results" in line]
+    return sorted(lines, key=lambda line: int(line["rank"]))
+
+
+def test_sums_have_one_result_whatever_the_number_of_connections(tmp_path: Path) -> None:
+    """Rank 0 switches at every allreduce; no byte is lost or misplaced, and both networks carry some."""
+    with hosts(2) as (first, second):
+        add_network(first, second, number=1)
+        one = seen(run_between(tmp_path, first, second, ("1", str(MIB), "1"), {}))
+        many = seen(
+            run_between(tmp_path, first, second, (str(SWITCHES), str(MIB), "1,8,3"), {"RINGTUNE_CONNECTIONS": "8"})
+        )
+
+    assert {"connection.0"} == one[0]["connections"].keys()
+    assert 1 == len(one[0]["results"])
+    for rank in many:
+        assert one[0]["results"] == rank["results"]
+        assert SWITCHES == rank["switches"]
+        assert 9 == len(rank["connections"])
+        assert min(rank["sent_by"]["eth0"], rank["sent_by"]["eth1"]) > MIB
+
+
+def test_data_take_the_faster_network_though_the_ranks_met_on_the_slower(tmp_path: Path) -> None:
+    """One connection, and no setting: a probe at the meeting finds the way."""
+    with hosts(2, rate="20mbit") as (first, second):
+        add_network(first, second, number=1, rate="500mbit")
+        ranks = seen(run_between(tmp_path, first, second, ("2", str(4 * MIB), "1"), {}))
+
+    for rank in ranks:
+        assert rank["sent_by"]["eth1"] > 8 * MIB
+        assert rank["sent_by"]["eth0"] < 6 * MIB
+
+
+def test_data_stay_on_the_interfaces_that_were_named(tmp_path: Path) -> None:
+    """The faster network is left alone."""
+    with hosts(2, rate="50mbit") as (first, second):
+        add_network(first, second, number=1)
+        environ = {"RINGTUNE_INTERFACES": "eth0", "RINGTUNE_CONNECTIONS": "4"}
+        ranks = seen(run_between(tmp_path, first, second, ("2", str(MIB), "4"), environ))
+
+    assert all(rank["sent_by"]["eth1"] < MIB for rank in ranks)
+
+
+def test_an_interface_that_leads_nowhere_carries_nothing_and_keeps_no_rank_from_starting(tmp_path: Path) -> None:
+    """Both hosts have an address on its network, and neither reaches the other there."""
+    with hosts(2) as (first, second):
+        add_network(first, second, number=1, is_cut=True)
+        ranks = seen(run_between(tmp_path, first, second, ("2", str(MIB), "4"), {"RINGTUNE_CONNECTIONS": "4"}))
+
+    assert all(5 > len(rank["connections"]) > 1 for rank in ranks)
+    assert all(rank["sent_by"]["eth1"] < MIB for rank in ranks)

@@ -98,7 +98,7 @@ def add_network(first: Host, second: Host, *, number: int, rate: str = "", is_cu
         first: One host.
         second: The other host.
         number: Number of the network, from 1.
-        rate: As for `hosts`.
+        rate: Limit as `hosts` takes it; empty for none.
         is_cut: Whether the interfaces lead nowhere, though both are up.
     """
     interface = f"eth{number}"

@@ -53,7 +53,7 @@ def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]
         # Each value that is tried has a communicator of its own, which shares the memory of the first.
         NumberParameter("nccl_ctas", 1, 32, AUTO, scale="log2", step=4, special=(AUTO,)),
         BooleanParameter("nccl_hierarchical", default=False),
-        NumberParameter(CONNECTIONS, 1, MAX_CONNECTIONS, 1, scale="log2", step=1),
+        NumberParameter("connections", 1, MAX_CONNECTIONS, 1, scale="log2", step=1),
     )
 
 

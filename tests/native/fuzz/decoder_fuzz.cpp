@@ -12,14 +12,15 @@
 #include <string_view>
 #include <vector>
 
+#include "transport/tcp/chunk_header.h"
 #include "transport/tcp/frame_stream.h"
 #include "wire/messages.h"
 
 namespace ringtune {
 namespace {
 
-enum class Target : uint8_t { kRequest, kForwardedRequest, kResponse, kFailure, kFrameStream };
-constexpr int kTargetCount = 5;
+enum class Target : uint8_t { kRequest, kForwardedRequest, kResponse, kFailure, kFrameStream, kChunkHeader };
+constexpr int kTargetCount = 6;
 
 void require(bool holds) {
   if (!holds) {
@@ -89,6 +90,8 @@ void check(ByteSpan input) {
       return check_message<Failure>(rest);
     case Target::kFrameStream:
       return check_frame_stream(rest);
+    case Target::kChunkHeader:
+      return check_message<ChunkHeader>(rest);
   }
 }
 
@@ -152,6 +155,7 @@ void put_frames(SeedFolder& seeds) {
     stream.insert(stream.end(), frame.begin(), frame.end());
   }
   seeds.put(Target::kFrameStream, stream);
+  seeds.put(Target::kChunkHeader, encode(ChunkHeader{7, 4096, 65536}));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ from ringtune.tuner.cutting import steps_until_cut
 from ringtune.tuner.pauses import longest_step_ms
 from ringtune.tuner.sample import VoidReason, Window
 from ringtune.tuner.space.config import Config, Value
-from ringtune.tuner.space.parameters import default_config, pinned_by_layout, search_space, tunable_names
+from ringtune.tuner.space.parameters import CONNECTIONS, default_config, pinned_by_layout, search_space, tunable_names
 from ringtune.tuner.space.search_space import SearchSpace
 from ringtune.tuner.targets import TargetClosed, WindowSpec
 
@@ -178,7 +178,8 @@ def simulated_space(cluster: Cluster, baseline: Config, fixed: Mapping[str, Valu
     Raises:
         SpaceError: If the baseline is not legal, or sets a parameter that has no effect in the layout.
     """
-    tuned = tunable_names(cluster.layout, has_allgathers=False)
+    names = tunable_names(cluster.layout, has_allgathers=False)
+    tuned = [name for name in names if name != CONNECTIONS]  # a single connection fills a simulated link
     pinned = {**pinned_by_layout(cluster.layout), **fixed}
     return search_space(pinned, baseline, tuned=tuned, algorithms=CONFIGURABLE_ALGORITHMS)
 

@@ -337,6 +337,8 @@ class Engine:
 
     def apply_config(self, config: EngineConfig) -> int:
         """Rank 0: switch all ranks; return the config's epoch at once, before it is in force."""
+    def measure_host_rates(self) -> None: ...  # rank 0: all ranks measure their links before the next collective
+    def host_rates(self) -> tuple[list[int], int, bool]: ...  # bytes/s by host, number of measurements, can `skew` act
     def config(self) -> EngineConfig: ...
     def config_epoch(self) -> int: ...
     def set_beacon(self, beacon: int) -> None: ...  # 0 to 255, between rank 0 and ranks of other hosts; in a second

@@ -189,6 +189,8 @@ nb::dict engine_facts() {
   facts["stage_max_chunks"] = kMaxStageDepth;
   facts["overlapped_chunks"] = kOverlappedChunks;
   facts["cache_line_bytes"] = kCacheLine;
+  facts["skewed_min_chunks"] = kMinSkewedChunks;
+  facts["skewed_chunk_min_bytes"] = kMinSkewedChunkBytes;
   facts["registered_min_bytes"] = kMinRegisteredBytes;
   return facts;
 }
@@ -204,6 +206,12 @@ void bind_observation(nb::class_<EngineHandle>& engine) {
           "epoch"_a, "settle_steps"_a, "steps"_a, "limit_ms"_a)
       .def("next_window", &next_window, "timeout_s"_a)
       .def("tell_tuning", &tell_tuning, "is_finished"_a)
+      .def("measure_host_rates", [](EngineHandle& self) { raise_unless_ok(self.engine().measure_host_rates()); })
+      .def("host_rates",
+           [](EngineHandle& self) {
+             const HostRates rates = self.engine().host_rates();
+             return nb::make_tuple(rates.bytes_per_s, rates.measurements, rates.is_uneven);
+           })
       .def(
           "set_beacon", [](EngineHandle& self, uint8_t beacon) { self.engine().set_beacon(beacon); }, "beacon"_a)
       .def(

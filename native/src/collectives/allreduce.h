@@ -69,6 +69,8 @@ Status registered_allreduce(const AllreduceTask& task);
 Status reduce_scatter_allgather(const AllreduceTask& task);
 Status ring_allreduce(const AllreduceTask& task);
 Status hierarchical_allreduce(const AllreduceTask& task);
+// True if a hierarchical allreduce cuts the largest blocks of the message into one share per host.
+bool has_shares(const AllreduceTask& task);
 Status hierarchical_whole_allreduce(const AllreduceTask& task);
 // These in pairwise_allreduce.cpp.
 Status recursive_doubling_allreduce(const AllreduceTask& task);

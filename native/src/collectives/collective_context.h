@@ -2,6 +2,7 @@
 // Resources of a collective: shared memory inside the host, links between any two ranks if there are several hosts.
 #pragma once
 
+#include "collectives/host_shares.h"
 #include "transport/layout.h"
 #include "transport/links.h"
 #include "transport/shm/arenas.h"
@@ -11,9 +12,10 @@ namespace ringtune {
 
 struct CollectiveContext {
   const Layout& layout;
-  Stage& stage;                    // stages of this host's ranks, by local rank
-  Links* links;                    // null exactly where the world has one host
-  const Arenas* arenas = nullptr;  // arenas of this host's ranks, by local rank; null where this process has none
+  Stage& stage;                        // stages of this host's ranks, by local rank
+  Links* links;                        // null exactly where the world has one host
+  const Arenas* arenas = nullptr;      // arenas of this host's ranks, by local rank; null where this process has none
+  const HostShares* shares = nullptr;  // shares of a block that hosts reduce together; null: even
 
   int rank() const { return layout.rank(); }
   int world_size() const { return layout.world_size(); }

@@ -7,7 +7,8 @@
 //
 // Counterparts exchange whole blocks where that is no more traffic or the block is small: one round. Otherwise a block
 // is cut into one *share* per host: every host gets the partial results of its share, reduces them, and sends the
-// result to the others. In both cases partial results are reduced in the pairwise order of the hosts (pairwise.h).
+// result to the others. Shares are even, or follow the rates of the hosts' links (host_shares.h). In all cases partial
+// results are reduced in the pairwise order of the hosts (pairwise.h).
 // `hierarchical_whole` exchanges whole blocks of any size, for links where a round costs more than many bytes.
 //
 // While a block is on its way, the next chunks are staged and reduced inside the host: the network need not wait.
@@ -34,16 +35,23 @@ class Counterparts {
         context_(task.context),
         max_whole_bytes_(max_whole_bytes),
         hosts_(context_.layout.host_count()),
+        shares_(context_.shares == nullptr ? HostShares(hosts_) : *context_.shares),
         stored_bytes_(element_bytes(reduction_.dtype)),
         partial_bytes_(element_bytes(accumulator_dtype(reduction_.dtype))),
         partials_(static_cast<size_t>(hosts_)) {}
+
+  // Whole: (hosts - 1) partial blocks go out. Shares: as many partial shares, and as many results of a share.
+  bool is_whole(size_t elements) const {
+    return elements * partial_bytes_ <= max_whole_bytes_ ||
+           hosts_count() * partial_bytes_ <= partial_bytes_ + stored_bytes_;
+  }
 
   // For blocks of up to so many elements.
   Status prepare(size_t max_elements) {
     max_elements_ = max_elements;
     const size_t stride = is_whole(max_elements)
                               ? max_elements
-                              : std::max(share_elements(max_elements), max_whole_bytes_ / partial_bytes_);
+                              : std::max(shares_.room(max_elements, own_host()), max_whole_bytes_ / partial_bytes_);
     slot_elements_ = max_elements + stride * hosts_count();
     return scratch_.allocate(kSlots * slot_elements_ * partial_bytes_);
   }
@@ -64,15 +72,13 @@ class Counterparts {
           [&](int) { return all; },
           [&](int from) { return MutableByteSpan(incoming(chunk, elements, from), elements * partial_bytes_); });
     }
-    const size_t own_elements = share(elements, context_.layout.host()).elements;
+    const size_t own_elements = shares_.of(elements, own_host()).elements;
     return begin_with_all(
         [&](int to) {
-          const Share theirs = share(elements, to);
+          const HostShare theirs = shares_.of(elements, to);
           return ByteSpan(partial(chunk) + theirs.first * partial_bytes_, theirs.elements * partial_bytes_);
         },
-        [&](int from) {
-          return MutableByteSpan(incoming(chunk, share_elements(elements), from), own_elements * partial_bytes_);
-        });
+        [&](int from) { return MutableByteSpan(incoming(chunk, own_elements, from), own_elements * partial_bytes_); });
   }
 
   // Reduces what has arrived into the target: all of the block, or the own share of it.
@@ -82,39 +88,24 @@ class Counterparts {
       reduce_partials(chunk, partial(chunk), elements, target, elements);
       return Status::ok_status();
     }
-    const Share own = share(elements, context_.layout.host());
-    reduce_partials(chunk, partial(chunk) + own.first * partial_bytes_, share_elements(elements),
+    const HostShare own = shares_.of(elements, own_host());
+    reduce_partials(chunk, partial(chunk) + own.first * partial_bytes_, own.elements,
                     target + own.first * stored_bytes_, own.elements);
     const auto result_of = [&](int of) {
-      const Share reduced = share(elements, of);
+      const HostShare reduced = shares_.of(elements, of);
       return MutableByteSpan(target + reduced.first * stored_bytes_, reduced.elements * stored_bytes_);
     };
-    return begin_with_all([&](int) { return result_of(context_.layout.host()); }, result_of);
+    return begin_with_all([&](int) { return result_of(own_host()); }, result_of);
   }
 
   Status end(size_t elements) { return is_whole(elements) ? Status::ok_status() : finish_with_all(); }
 
  private:
-  struct Share {
-    size_t first;
-    size_t elements;
-  };
-
   size_t hosts_count() const { return static_cast<size_t>(hosts_); }
-  int host(int distance) const { return (context_.layout.host() + distance + hosts_) % hosts_; }
+  int own_host() const { return context_.layout.host(); }
+  int host(int distance) const { return (own_host() + distance + hosts_) % hosts_; }
   int counterpart(int host) const {
     return context_.layout.ranks_of(host)[static_cast<size_t>(context_.layout.local_rank())];
-  }
-  size_t share_elements(size_t elements) const { return (elements + hosts_count() - 1) / hosts_count(); }
-  Share share(size_t elements, int host) const {
-    const size_t first = std::min(elements, share_elements(elements) * static_cast<size_t>(host));
-    return {first, std::min(share_elements(elements), elements - first)};
-  }
-
-  // Whole: (hosts - 1) partial blocks go out. Shares: as many partial shares, and as many results of a share.
-  bool is_whole(size_t elements) const {
-    return elements * partial_bytes_ <= max_whole_bytes_ ||
-           hosts_count() * partial_bytes_ <= partial_bytes_ + stored_bytes_;
   }
 
   std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_elements_ * partial_bytes_; }
@@ -144,7 +135,7 @@ class Counterparts {
   // Reduces the own partial result and those that have arrived, `stride` elements apart.
   void reduce_partials(uint64_t chunk, std::byte* own, size_t stride, std::byte* target, size_t elements) {
     for (int from = 0; from < hosts_; ++from) {
-      partials_[static_cast<size_t>(from)] = from == context_.layout.host() ? own : incoming(chunk, stride, from);
+      partials_[static_cast<size_t>(from)] = from == own_host() ? own : incoming(chunk, stride, from);
     }
     reduce_in_pairs(reduction_, partials_, target, elements);
   }
@@ -153,6 +144,7 @@ class Counterparts {
   CollectiveContext& context_;
   size_t max_whole_bytes_;  // of a block's partial results
   int hosts_;
+  HostShares shares_;
   size_t stored_bytes_;
   size_t partial_bytes_;
   size_t max_elements_ = 0;
@@ -160,6 +152,13 @@ class Counterparts {
   AlignedBuffer scratch_;  // per slot the own partial block, then what arrives
   std::vector<std::byte*> partials_;
 };
+
+// Elements.
+size_t largest_block(const AllreduceTask& task) {
+  const size_t largest_chunk = std::min(task.chunk_bytes, task.data.bytes());
+  const int owners = task.context.layout.smallest_local_size();
+  return block_range(largest_chunk, owners, 0).bytes / element_bytes(task.reduction.dtype);
+}
 
 class HierarchicalAllreduce {
  public:
@@ -170,9 +169,7 @@ class HierarchicalAllreduce {
         counterparts_(task, max_whole_bytes) {}
 
   Status run() {
-    const size_t largest_chunk = std::min(task_.chunk_bytes, task_.data.bytes());
-    const size_t largest_block = block_range(largest_chunk, owners_, 0).bytes / element_bytes(task_.reduction.dtype);
-    if (Status s = counterparts_.prepare(largest_block); !s.ok()) return s;
+    if (Status s = counterparts_.prepare(largest_block(task_)); !s.ok()) return s;
     if (Status s = chunks_.begin(); !s.ok()) return s;
     const Lags lags = chunks_.max_lag() >= kOverlapped.collect ? kOverlapped : kInTurn;
     for (uint64_t step = 0; step < chunks_.count() + lags.collect; ++step) {
@@ -241,6 +238,10 @@ class HierarchicalAllreduce {
 
 Status hierarchical_allreduce(const AllreduceTask& task) {
   return HierarchicalAllreduce(task, kMaxWholeBlockBytes).run();
+}
+
+bool has_shares(const AllreduceTask& task) {
+  return !Counterparts(task, kMaxWholeBlockBytes).is_whole(largest_block(task));
 }
 
 Status hierarchical_whole_allreduce(const AllreduceTask& task) { return HierarchicalAllreduce(task, kAnySize).run(); }

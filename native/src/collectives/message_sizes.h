@@ -32,6 +32,12 @@ inline constexpr size_t kMaxWholeBlockBytes = 16 * kKiB;
 // Chunks that a stage must hold for a hierarchical allreduce to exchange some while it stages others.
 inline constexpr uint64_t kOverlappedChunks = 4;
 
+// Chunks into which a message is cut at least where hosts have uneven shares and `chunk_bytes` is auto. A host without
+// a share sends a chunk's contributions first and receives its results after: its link is full in both directions only
+// while several chunks are on their way.
+inline constexpr size_t kMinSkewedChunks = 32;
+inline constexpr size_t kMinSkewedChunkBytes = 64 * kKiB;
+
 // Smallest gradient to which a front end gives registered memory. To bring one there takes the training thread 3 us
 // and a copy; the way through the stage, which smaller ones take together, is no slower for them (with two ranks 4 us
 // slower for 64 KiB, 60 us for 1 MiB).

@@ -72,6 +72,8 @@ uint64_t Coordinator::switch_config(const EngineConfig& config) {
   return epoch;
 }
 
+void Coordinator::measure_host_rates() { wants_host_rates_.store(true); }
+
 void Coordinator::tell_tuning(bool is_finished) {
   {
     const std::lock_guard lock(wanted_mutex_);
@@ -181,6 +183,21 @@ bool Coordinator::is_config_agreed(int rank, const Request& request) {
   return false;
 }
 
+Response Coordinator::make_response(Response::Type type, uint64_t cycle) const {
+  Response response;
+  response.type = type;
+  response.cycle = cycle;
+  response.config_epoch = config_epoch_;
+  return response;
+}
+
+// In a round every rank waits for an answer: none is still at its start, in calls of its own, and none has left.
+void Coordinator::take_host_rates() {
+  if (wants_host_rates_.exchange(false)) {
+    outbox_.push_back(encode(make_response(Response::Type::kHostRates, cycle_)));
+  }
+}
+
 void Coordinator::take_config_switch() {
   if (!has_wanted_.exchange(false)) {
     return;
@@ -196,10 +213,7 @@ void Coordinator::take_config_switch() {
     if (config_hashes_.size() > kKeptConfigHashes) {
       config_hashes_.erase(config_hashes_.begin());
     }
-    Response response;
-    response.type = Response::Type::kConfigSwitch;
-    response.cycle = cycle_ + 1;
-    response.config_epoch = config_epoch_;
+    Response response = make_response(Response::Type::kConfigSwitch, cycle_ + 1);
     response.config = config;
     outbox_.push_back(encode(response));
   }
@@ -216,10 +230,7 @@ void Coordinator::take_tuning() {
     told.swap(told_);
   }
   for (const bool is_finished : told) {
-    Response response;
-    response.type = Response::Type::kTuning;
-    response.cycle = cycle_ + 1;
-    response.config_epoch = config_epoch_;
+    Response response = make_response(Response::Type::kTuning, cycle_ + 1);
     response.is_tuning_finished = is_finished;
     response.from_step = steps_.steps_since_meeting() + kStepsUntilTold;
     outbox_.push_back(encode(response));
@@ -228,6 +239,7 @@ void Coordinator::take_tuning() {
 
 void Coordinator::run_round() {
   ++cycle_;
+  take_host_rates();
   const FusionLimits limits{config_.fusion_bytes, transport_.max_frame_bytes() / 2,
                             gpu_operations_ != GpuOperations::kHost};
   while (!ledger_.ready().empty()) {
@@ -247,10 +259,7 @@ void Coordinator::run_round() {
 }
 
 void Coordinator::emit_collective(const std::vector<LedgerEntry*>& entries) {
-  Response response;
-  response.type = Response::Type::kCollective;
-  response.cycle = cycle_;
-  response.config_epoch = config_epoch_;
+  Response response = make_response(Response::Type::kCollective, cycle_);
   uint64_t bytes = 0;
   for (const LedgerEntry* entry : entries) {
     bytes += entry->signature().bytes();
@@ -304,10 +313,7 @@ CacheId Coordinator::find_id(const LedgerEntry& entry) const {
 }
 
 void Coordinator::emit_error(const LedgerEntry& entry) {
-  Response response;
-  response.type = Response::Type::kError;
-  response.cycle = cycle_;
-  response.config_epoch = config_epoch_;
+  Response response = make_response(Response::Type::kError, cycle_);
   response.error_code = StatusCode::kMismatchError;
   response.error_text = entry.error;
   response.tensors.push_back({kNoCacheId, entry.name, std::nullopt});
@@ -315,10 +321,7 @@ void Coordinator::emit_error(const LedgerEntry& entry) {
 }
 
 void Coordinator::emit_joined() {
-  Response response;
-  response.type = Response::Type::kJoined;
-  response.cycle = cycle_;
-  response.config_epoch = config_epoch_;
+  Response response = make_response(Response::Type::kJoined, cycle_);
   response.last_joined_rank = ledger_.last_joined_rank();
   outbox_.push_back(encode(response));
 }

@@ -43,6 +43,8 @@ class Coordinator final : public Leader {
 
   // Any thread: the config of the next round; returns its epoch.
   uint64_t switch_config(const EngineConfig& config);
+  // Any thread: all ranks measure the rates of the hosts' links before the next round.
+  void measure_host_rates();
   // Any thread: all ranks learn it, and give the answer after the same step; while some ranks have joined, once all
   // have.
   void tell_tuning(bool is_finished);
@@ -63,6 +65,8 @@ class Coordinator final : public Leader {
   bool handle_item(int rank, const RequestItem& item, int64_t now_ns);
   void fail_out_of_order(int rank, const std::string& what);
   bool is_config_agreed(int rank, const Request& request);
+  Response make_response(Response::Type type, uint64_t cycle) const;
+  void take_host_rates();
   void take_config_switch();
   void take_tuning();
 
@@ -111,6 +115,7 @@ class Coordinator final : public Leader {
   std::atomic<bool> has_wanted_{false};
   std::deque<bool> told_;  // true: tuning has finished
   std::atomic<bool> has_told_{false};
+  std::atomic<bool> wants_host_rates_{false};
 };
 
 }  // namespace ringtune

@@ -305,6 +305,15 @@ Status Engine::tell_tuning(bool is_finished) {
   return Status::ok_status();
 }
 
+Status Engine::measure_host_rates() {
+  if (coordinator_ == nullptr) {
+    return {StatusCode::kConfigError,
+            "rank " + std::to_string(options_.rank) + " cannot measure the hosts' links: rank 0 does"};
+  }
+  coordinator_->measure_host_rates();
+  return Status::ok_status();
+}
+
 uint8_t Engine::beacon_of(int rank) const {
   return rank < 0 || rank >= layout_.world_size() ? 0 : transport_.beacon_of(rank);
 }

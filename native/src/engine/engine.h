@@ -137,6 +137,9 @@ class Engine {
   // and between ranks of one host. See ControlLinks.
   void set_beacon(uint8_t beacon) { transport_.set_beacon(beacon); }
   uint8_t beacon_of(int rank) const;
+  // Rank 0: all ranks measure the rates of the hosts' links before the next collective; any rank: the newest rates.
+  Status measure_host_rates();
+  HostRates host_rates() const { return progress_.host_rates(); }
   EngineConfig config() const { return active_.get(); }
   uint64_t config_epoch() const { return active_.epoch(); }
 

@@ -11,6 +11,7 @@
 #include "collectives/barrier.h"
 #include "collectives/broadcast.h"
 #include "collectives/gather_list.h"
+#include "collectives/message_sizes.h"
 #include "collectives/reduce_kernels.h"
 #include "collectives/reducescatter.h"
 
@@ -78,12 +79,24 @@ Status Executor::allreduce(const Response& response, const std::vector<Submissio
   for (const Submission& tensor : tensors) {
     data.add(tensor.input, tensor.output, tensor.bytes());
   }
+  const AllreduceAlgorithm& algorithm = algorithms[response.algorithm];
+  const bool may_skew = !shares_.is_even() && algorithm.run == &hierarchical_allreduce;
+  const size_t chunk_bytes = may_skew ? skewed_chunk_bytes(response.chunk_bytes, data.bytes()) : response.chunk_bytes;
   counters_.add(Counter::kBytesReduced, data.bytes());
-  counters_.add(Counter::kChunks, chunk_count(data.bytes(), response.chunk_bytes));
+  counters_.add(Counter::kChunks, chunk_count(data.bytes(), chunk_bytes));
   counters_.add_algorithm_use(response.algorithm);
   const Reduction reduction = reduction_of(tensors.front().signature, layout_.world_size());
   CollectiveContext context = make_context();
-  return algorithms[response.algorithm].run({context, data, reduction, response.chunk_bytes});
+  const AllreduceTask task{context, data, reduction, chunk_bytes};
+  if (may_skew && has_shares(task)) {
+    counters_.add(Counter::kSkewedAllreduces);
+  }
+  return algorithm.run(task);
+}
+
+size_t Executor::skewed_chunk_bytes(size_t chunk_bytes, size_t bytes) const {
+  const size_t smaller = std::max(kMinSkewedChunkBytes, round_up(bytes / kMinSkewedChunks, kCacheLine));
+  return is_chunk_auto_ ? std::min(chunk_bytes, smaller) : chunk_bytes;
 }
 
 Status Executor::run_alone(const Response& response, Submission& tensor) {

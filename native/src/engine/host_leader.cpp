@@ -173,7 +173,8 @@ void HostLeader::note(const Response& response) {
         forget(partial_[id - 1]);
       }
     }
-  } else if (response.type != Response::Type::kConfigSwitch && response.type != Response::Type::kTuning) {
+  } else if (response.type != Response::Type::kConfigSwitch && response.type != Response::Type::kTuning &&
+             response.type != Response::Type::kHostRates) {
     std::ranges::for_each(partial_, forget);
   }
   has_joined_ranks_ &= response.type != Response::Type::kJoined;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectives/allreduce.h"
+#include "collectives/host_rates.h"
 #include "engine/response_check.h"
 
 namespace ringtune {
@@ -32,6 +33,17 @@ void ActiveConfig::set(const EngineConfig& config, uint64_t epoch) {
 EngineConfig ActiveConfig::get() const {
   const std::lock_guard lock(mutex_);
   return config_;
+}
+
+void MeasuredRates::set(std::vector<uint64_t> rates) {
+  const std::lock_guard lock(mutex_);
+  const bool is_uneven = !HostShares::balanced(rates).is_even();
+  rates_ = {std::move(rates), rates_.measurements + 1, is_uneven};
+}
+
+HostRates MeasuredRates::get() const {
+  const std::lock_guard lock(mutex_);
+  return rates_;
 }
 
 Progress::Progress(Transport& transport, Leader* leader, Executor executor, GpuTensors& gpu, SubmissionQueue& queue,
@@ -171,6 +183,9 @@ void Progress::execute(const Response& response) {
     case Response::Type::kJoined:
       finish_join(response.last_joined_rank);
       return;
+    case Response::Type::kHostRates:
+      measure_host_rates();
+      return;
     case Response::Type::kTuning:
       steps_.announce(response.is_tuning_finished, response.from_step);
       return;
@@ -182,11 +197,39 @@ void Progress::switch_config(const Response& response) {
   queue_.set_limits(queue_limits(response.config));
   gpu_.set_config(response.config);
   executor_.set_config(response.config);
+  set_shares();
   counters_.add(Counter::kConfigSwitches);
   if (timeline_.is_on()) {
     timeline_.instant("config_switch",
                       "epoch " + std::to_string(response.config_epoch) + ": " + describe(response.config));
   }
+}
+
+void Progress::measure_host_rates() {
+  std::vector<uint64_t> rates;
+  const Status status = ringtune::measure_host_rates(executor_.make_context(), rates);
+  if (!status.ok()) {
+    if (!transport_.failure()) {
+      transport_.fail({status.code(), transport_.rank(),
+                       "rank " + std::to_string(transport_.rank()) +
+                           " could not go on with measuring the hosts' links: " + status.message()});
+    }
+    return;
+  }
+  if (timeline_.is_on()) {
+    std::string text = "bytes per second:";
+    for (const uint64_t rate : rates) {
+      text += " " + std::to_string(rate);
+    }
+    timeline_.instant("host_rates", text);
+  }
+  rates_.set(std::move(rates));
+  set_shares();
+}
+
+void Progress::set_shares() {
+  const EngineConfig config = active_.get();
+  executor_.set_shares(config.skew ? rates_.get().bytes_per_s : std::vector<uint64_t>(), config.chunk_bytes == 0);
 }
 
 void Progress::trace_begin(const Response& response, const std::vector<Submission>& tensors) {

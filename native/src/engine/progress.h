@@ -53,6 +53,24 @@ class ActiveConfig {
   std::atomic<uint64_t> epoch_{0};
 };
 
+// Rates of the hosts' links, and the number of measurements so far; empty before the first.
+struct HostRates {
+  std::vector<uint64_t> bytes_per_s;  // one per host
+  uint64_t measurements = 0;
+  bool is_uneven = false;  // `skew` has an effect
+};
+
+// The newest rates, as other threads see them.
+class MeasuredRates {
+ public:
+  void set(std::vector<uint64_t> rates);
+  HostRates get() const;
+
+ private:
+  mutable std::mutex mutex_;  // guards rates_
+  HostRates rates_;
+};
+
 class Progress {
  public:
   // `leader` is null on a rank that leads no host.
@@ -69,6 +87,8 @@ class Progress {
   // No further collective is begun. Any thread.
   void stop() { is_stopping_.store(true); }
   bool is_stopping() const { return is_stopping_.load(); }
+  // Any thread.
+  HostRates host_rates() const { return rates_.get(); }
   // For collectives beside the negotiated ones: of an idle engine, in a turn.
   CollectiveContext make_context() { return executor_.make_context(); }
 
@@ -85,6 +105,9 @@ class Progress {
   bool take_tensors(const Response& response, std::vector<Submission>& tensors, std::vector<Bytes>& zeros);
   void finish_join(int last_joined_rank);
   void switch_config(const Response& response);
+  void measure_host_rates();
+  // Gives the hosts their shares after a new config or new rates.
+  void set_shares();
   void trace_begin(const Response& response, const std::vector<Submission>& tensors);
   void trace_end(const std::vector<Submission>& tensors);
   void fail_tensors(const Response& response);
@@ -107,6 +130,7 @@ class Progress {
   LapTimes& laps_;
   int64_t timeout_ns_;
 
+  MeasuredRates rates_;
   PendingTensors pending_;
   std::deque<Bytes> unsent_;      // encoded requests the ring had no room for yet
   int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: nothing is pending

@@ -24,9 +24,10 @@ enum class Counter : uint8_t {
   kNcclPackedTensors,
   kNcclLimitedResponses,
   kNcclHierarchicalResponses,
+  kSkewedAllreduces,
 };
 
-inline constexpr std::array<std::string_view, 14> kCounterNames{"cycles",
+inline constexpr std::array<std::string_view, 15> kCounterNames{"cycles",
                                                                 "responses",
                                                                 "tensors",
                                                                 "bytes_reduced",
@@ -39,7 +40,8 @@ inline constexpr std::array<std::string_view, 14> kCounterNames{"cycles",
                                                                 "nccl_responses",
                                                                 "nccl_packed_tensors",
                                                                 "nccl_limited_responses",
-                                                                "nccl_hierarchical_responses"};
+                                                                "nccl_hierarchical_responses",
+                                                                "skewed_allreduces"};
 
 class Counters {
  public:

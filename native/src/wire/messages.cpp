@@ -233,6 +233,8 @@ Bytes encode(const Response& response) {
       writer.put(static_cast<uint8_t>(response.is_tuning_finished));
       writer.put(response.from_step);
       break;
+    case Response::Type::kHostRates:
+      break;
   }
   return writer.release();
 }
@@ -265,6 +267,8 @@ bool decode(ByteSpan frame, Response& response) {
     case Response::Type::kTuning:
       response.is_tuning_finished = reader.get<uint8_t>() != 0;
       response.from_step = reader.get<uint64_t>();
+      break;
+    case Response::Type::kHostRates:
       break;
   }
   return reader.is_at_end();

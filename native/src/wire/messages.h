@@ -83,8 +83,9 @@ struct ResponseTensor {
 };
 
 struct Response {
-  enum class Type : uint8_t { kCollective, kConfigSwitch, kError, kJoined, kTuning };
-  static constexpr int kTypeCount = 5;
+  // kHostRates: all ranks measure the rates of the hosts' links together.
+  enum class Type : uint8_t { kCollective, kConfigSwitch, kError, kJoined, kTuning, kHostRates };
+  static constexpr int kTypeCount = 6;
 
   Type type = Type::kCollective;
   uint64_t cycle = 0;         // number of the negotiation round

@@ -85,6 +85,7 @@ EngineConfig random_config(std::mt19937& random, bool has_hosts) {
   config.chunk_bytes = random() % 3 == 0 ? 0 : kMinChunkBytes << random() % 9;
   config.hierarchical_allreduce = has_hosts && random() % 2 == 0;
   config.connections = random() % 2 == 0 ? 1 : 1 + random() % kLanes;
+  config.skew = random() % 2 == 0;
   return config;
 }
 
@@ -156,11 +157,15 @@ class StressTest : public ::testing::TestWithParam<std::vector<int>> {
     std::mt19937 shapes(17);   // equal on all ranks
     std::mt19937 configs(29);  // rank 0's
     uint64_t last_switch_cycle = 0;
+    int switches = 0;
     const bool has_hosts = GetParam().back() > 0;
     for (int round = 0; round < rounds; round += kBatch) {
       if (engine.rank() == 0 && counter(engine, "cycles") >= last_switch_cycle + 10) {
         uint64_t epoch = 0;
         ASSERT_TRUE(engine.apply_config(random_config(configs, has_hosts), epoch).ok());
+        if (++switches % 32 == 1) {
+          ASSERT_TRUE(engine.measure_host_rates().ok());
+        }
         last_switch_cycle = counter(engine, "cycles");
       }
       run_batch(engine, round, shapes);

@@ -162,6 +162,20 @@ TEST_F(HostLeaderTest, AJoinComesAfterAllThatItsRankHasRequestedAndEndsTheHoldin
   expect_ids(ForwardedRequest::kEveryRank, {4});
 }
 
+TEST_F(HostLeaderTest, AMeasurementOfLinksLeavesWhatItHoldsBack) {
+  request(1, {4});
+  leader_.progress(kStart);
+  Response rates;
+  rates.type = Response::Type::kHostRates;
+  answer(rates);
+
+  request(2, {4});
+  request(3, {4});
+  leader_.progress(kStart);
+
+  expect_ids(ForwardedRequest::kEveryRank, {4});
+}
+
 TEST_F(HostLeaderTest, IdsThatAreHeldGoWithTheConfigOfTheirRank) {
   request(1, {1});
   request(2, {1});

@@ -111,7 +111,7 @@ TEST(Messages, AForwardedRequestSurvivesTheRoundTrip) {
 
 TEST(Messages, EveryKindOfResponseSurvivesTheRoundTrip) {
   for (const auto type : {Response::Type::kCollective, Response::Type::kConfigSwitch, Response::Type::kError,
-                          Response::Type::kJoined, Response::Type::kTuning}) {
+                          Response::Type::kJoined, Response::Type::kTuning, Response::Type::kHostRates}) {
     const Response sent = sample_response(type);
 
     Response received;

@@ -27,6 +27,9 @@ class EngineFacts:
         overlapped_chunks: Chunks that a stage must hold so that some are exchanged between hosts while others are
             staged and reduced.
         cache_line_bytes: Cache line; the size of a block is a multiple of it.
+        skewed_min_chunks: Chunks into which a message is cut at least if `chunk_bytes` is auto and hosts have uneven
+            shares.
+        skewed_chunk_min_bytes: Smallest chunk that follows from this.
         registered_min_bytes: Smallest gradient to which a front end gives registered memory.
     """
 
@@ -39,6 +42,8 @@ class EngineFacts:
     stage_max_chunks: int = 4
     overlapped_chunks: int = 4
     cache_line_bytes: int = 64
+    skewed_min_chunks: int = 32
+    skewed_chunk_min_bytes: int = 64 * KIB
     registered_min_bytes: int = 64 * KIB
 
     def chunk_for(self, hosts: int) -> int:

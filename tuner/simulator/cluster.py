@@ -64,19 +64,21 @@ def parse_link(text: str, latency_us: float = DEFAULT_LATENCY_US) -> Link:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Cluster of identical hosts.
+    """Cluster of identical hosts, of which the last may have a slower link.
 
     Attributes:
         hosts: Number of hosts.
         ranks_per_host: Number of ranks on each host.
         cores_per_host: Number of cores of each host, for computing and communicating.
         link: Link of each host; unused with a single host.
+        slow_link: Rate of the last host's link as a share of the others'.
     """
 
     hosts: int = 1
     ranks_per_host: int = 2
     cores_per_host: int = 2
     link: Link = Link(1.25e8)
+    slow_link: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse counts out of range."""
@@ -88,6 +90,8 @@ class Cluster:
         for name, value, largest in bounds:
             if not 1 <= value <= largest:
                 raise ConfigError(f"{name}={value} is not possible; allowed: 1 to {largest}")
+        if not 0.0 < self.slow_link <= 1.0:
+            raise ConfigError(f"slow_link={self.slow_link!r} is not possible; give a share above 0 and up to 1")
 
     @property
     def world_size(self) -> int:
@@ -98,6 +102,11 @@ class Cluster:
     def layout(self) -> tuple[int, ...]:
         """Number of ranks on each host."""
         return (self.ranks_per_host,) * self.hosts
+
+    @property
+    def link_rates(self) -> tuple[float, ...]:
+        """Rate of each host's link as a share of the fastest."""
+        return (1.0,) * (self.hosts - 1) + (self.slow_link,)
 
     def threads_per_core(self, threads_per_rank: float) -> float:
         """Return the running threads per core, at least 1: the factor by which each thread's work takes longer."""

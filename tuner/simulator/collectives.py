@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ringtune.tuner.engine_facts import ENGINE_FACTS
+from ringtune.tuner.host_shares import even_time, skewed_time, skewed_traffic, skewed_turn_time
 
 from .cluster import Cluster
 from .knobs import Algorithm
@@ -38,6 +39,7 @@ class Task:
         message_bytes: Size S of the message.
         chunk_bytes: Size C of a chunk.
         memory_share: Share of the message that is in no cache when the allreduce begins.
+        is_skewed: Whether hosts reduce uneven shares.
     """
 
     machine: SimulatedMachine
@@ -45,6 +47,7 @@ class Task:
     message_bytes: int
     chunk_bytes: int
     memory_share: float = 0.0
+    is_skewed: bool = False
 
     def sync_ms(self, stretch: float) -> float:
         """Return the time to detect that all ranks of the host have finished a phase."""
@@ -138,7 +141,7 @@ def _ring(task: Task, stretch: float) -> Duration:
         sockets = (
             2 * block / machine.socket_bytes_per_s * S_TO_MS + 2 * machine.socket_message_us * US_TO_MS
         ) * stretch
-        exchange = max(block / _payload_bytes_per_s(task) * S_TO_MS, sockets)
+        exchange = max(block / (_payload_bytes_per_s(task) * task.cluster.slow_link) * S_TO_MS, sockets)
         own = block * (1.0 / machine.copy_bytes_per_s + 2.0 / machine.reduce_bytes_per_s) * S_TO_MS * stretch
         total += count * 2 * (ranks - 1) * (exchange + _pause_ms(task, stretch) + own)
         work += count * 2 * (ranks - 1) * (sockets + own)
@@ -156,19 +159,37 @@ def _hierarchical(task: Task, stretch: float) -> Duration:
     block = min(task.chunk_bytes, size) / cluster.ranks_per_host
     is_whole = block <= ENGINE_FACTS.whole_block_max_bytes or cluster.hosts == 2
     rounds, others = (1 if is_whole else 2), cluster.hosts - 1
-    sent_bytes = size * (others if is_whole else 2.0 * others / cluster.hosts)  # by all ranks of a host
+    sent_bytes, wire_bytes, turn_bytes = _between_hosts(task, is_whole=is_whole)
     messages = 2 * rounds * others * chunks * machine.socket_message_us * US_TO_MS
     copied = 2 * sent_bytes / cluster.ranks_per_host / machine.socket_bytes_per_s
     across = size / cluster.ranks_per_host * (cluster.hosts if is_whole else 1) / machine.reduce_bytes_per_s
     outside = messages + (copied + across) * S_TO_MS
     work = _staged_ms(task, stretch) + outside * stretch + 2 * (chunks + 1) * task.sync_ms(stretch)
-    wire = sent_bytes / _payload_bytes_per_s(task) * S_TO_MS
+    wire = wire_bytes / _payload_bytes_per_s(task) * S_TO_MS
     waits = chunks * rounds * _pause_ms(task, stretch)
-    in_turn = work + wire + waits
+    in_turn = work + turn_bytes / _payload_bytes_per_s(task) * S_TO_MS + waits
     if task.chunk_bytes > ENGINE_FACTS.overlapped_chunk_max_bytes:
         return Duration(in_turn, work)
     overlapped = max(work, wire, waits / 2.0)  # two blocks are in flight at once
     return Duration(overlapped * (chunks - 1) / chunks + in_turn / chunks, work)
+
+
+def _between_hosts(task: Task, *, is_whole: bool) -> tuple[float, float, float]:
+    """Return the bytes that a host with a fast link sends, and those that this link could send until the last has.
+
+    The last are counted with chunks that overlap, and with one after the other.
+
+    Args:
+        task: The allreduce.
+        is_whole: Whether blocks are exchanged whole, in which hosts have no shares.
+    """
+    size, hosts, rates = task.message_bytes, task.cluster.hosts, task.cluster.link_rates
+    if is_whole:
+        sent = float(size * (hosts - 1))
+        return sent, sent / min(rates), sent / min(rates)
+    if task.is_skewed:
+        return size * skewed_traffic(rates), size * skewed_time(rates), size * skewed_turn_time(rates)
+    return size * even_time((1.0,) * hosts), size * even_time(rates), size * even_time(rates)
 
 
 def _payload_bytes_per_s(task: Task) -> float:

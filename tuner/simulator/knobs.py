@@ -7,6 +7,7 @@ from enum import Enum
 
 from ringtune.errors import ConfigError
 from ringtune.tuner.engine_facts import ENGINE_FACTS
+from ringtune.tuner.host_shares import are_uneven
 from ringtune.tuner.space.config import Value
 from ringtune.tuner.space.parameters import AUTO
 
@@ -39,6 +40,7 @@ class Knobs:
         response_cache: Whether a tensor is sent by name only once, not in every step.
         algorithm: Algorithm inside one host; None is `auto`.
         chunk_bytes: Size of a chunk, which is moved at once; None is `auto`.
+        skew: Whether hosts reduce shares in proportion to the rates of their links.
     """
 
     fusion_bytes: int
@@ -47,6 +49,7 @@ class Knobs:
     response_cache: bool
     algorithm: Algorithm | None
     chunk_bytes: int | None
+    skew: bool = False
 
     @classmethod
     def of(cls, config: Mapping[str, Value]) -> "Knobs":
@@ -69,6 +72,7 @@ class Knobs:
                 response_cache=bool(config["response_cache"]),
                 algorithm=None if algorithm == AUTO else Algorithm(algorithm),
                 chunk_bytes=None if chunk == AUTO else int(chunk),
+                skew=bool(config["skew"]),
             )
         except KeyError as error:
             raise ConfigError(f"the config lacks {error}; give a value for every parameter of the engine") from error
@@ -92,8 +96,16 @@ class Knobs:
             return Algorithm.DIRECT
         return Algorithm.REGISTERED if is_registered else Algorithm.REDUCE_SCATTER_ALLGATHER
 
-    def chunk_for(self, cluster: Cluster) -> int:
-        """Return the size of a chunk, in bytes."""
+    def is_skewed(self, cluster: Cluster) -> bool:
+        """Return whether hosts reduce uneven shares of a message."""
+        return self.skew and are_uneven(cluster.link_rates)
+
+    def chunk_for(self, cluster: Cluster, message_bytes: int) -> int:
+        """Return the size of a chunk of a message, in bytes."""
         if self.chunk_bytes is not None:
             return self.chunk_bytes
-        return ENGINE_FACTS.chunk_for(cluster.hosts)
+        chunk_bytes = ENGINE_FACTS.chunk_for(cluster.hosts)
+        if not self.is_skewed(cluster):
+            return chunk_bytes
+        smaller = message_bytes // ENGINE_FACTS.skewed_min_chunks
+        return min(chunk_bytes, max(ENGINE_FACTS.skewed_chunk_min_bytes, smaller))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ringtune.errors import ConfigError
 from ringtune.tuner.cutting import steps_until_cut
+from ringtune.tuner.host_shares import are_uneven
 from ringtune.tuner.pauses import longest_step_ms
 from ringtune.tuner.sample import VoidReason, Window
 from ringtune.tuner.space.config import Config, Value
@@ -178,7 +179,7 @@ def simulated_space(cluster: Cluster, baseline: Config, fixed: Mapping[str, Valu
     Raises:
         SpaceError: If the baseline is not legal, or sets a parameter that has no effect in the layout.
     """
-    names = tunable_names(cluster.layout, has_allgathers=False)
+    names = tunable_names(cluster.layout, has_allgathers=False, has_uneven_links=are_uneven(cluster.link_rates))
     tuned = [name for name in names if name != CONNECTIONS]  # a single connection fills a simulated link
     pinned = {**pinned_by_layout(cluster.layout), **fixed}
     return search_space(pinned, baseline, tuned=tuned, algorithms=CONFIGURABLE_ALGORITHMS)

@@ -25,6 +25,9 @@ TUNED_ON_NCCL = ("fusion_bytes", "cycle_ms", "response_cache", "nccl_pack_bytes"
 NCCL_HIERARCHICAL = "nccl_hierarchical"
 """Parameter with an effect on tensors that NCCL carries between several hosts, if one of them has several ranks."""
 
+SKEW = "skew"
+"""Parameter with an effect between hosts whose links differ in rate; see `can_skew`."""
+
 ALGORITHMS_OF_ONE_HOST = ("direct", "reduce_scatter_allgather")
 """Algorithms of the engine's registry that can run on one host, and there alone; the others run between hosts alone."""
 
@@ -54,6 +57,7 @@ def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]
         NumberParameter("nccl_ctas", 1, 32, AUTO, scale="log2", step=4, special=(AUTO,)),
         BooleanParameter("nccl_hierarchical", default=False),
         NumberParameter("connections", 1, MAX_CONNECTIONS, 1, scale="log2", step=1),
+        BooleanParameter("skew", default=False),
     )
 
 
@@ -102,6 +106,11 @@ def _has_hierarchy(ranks_per_host: Sequence[int]) -> bool:
     return len(ranks_per_host) > 1 and max(ranks_per_host) > 1
 
 
+def can_skew(ranks_per_host: Sequence[int]) -> bool:
+    """Return whether shares can change the traffic of a host: between two hosts every share has the same."""
+    return len(ranks_per_host) > 2
+
+
 def pinned_by_layout(ranks_per_host: Sequence[int], algorithm: Value = AUTO) -> dict[str, Value]:
     """Return the parameters without effect in a layout, with their values.
 
@@ -112,13 +121,20 @@ def pinned_by_layout(ranks_per_host: Sequence[int], algorithm: Value = AUTO) -> 
     pinned: dict[str, Value] = {CONNECTIONS: 1} if len(ranks_per_host) == 1 else {}
     if not _has_hierarchy(ranks_per_host):
         pinned.update(dict.fromkeys((*HIERARCHICAL, NCCL_HIERARCHICAL), False))
+    if not can_skew(ranks_per_host):
+        pinned[SKEW] = False
     if algorithm != AUTO and (algorithm in ALGORITHMS_OF_ONE_HOST) == (len(ranks_per_host) > 1):
         pinned["allreduce_algorithm"] = AUTO
     return pinned
 
 
 def tunable_names(
-    ranks_per_host: Sequence[int], *, has_allgathers: bool, is_on_nccl: bool = False, is_on_mpi: bool = False
+    ranks_per_host: Sequence[int],
+    *,
+    has_allgathers: bool,
+    is_on_nccl: bool = False,
+    is_on_mpi: bool = False,
+    has_uneven_links: bool = False,
 ) -> tuple[str, ...]:
     """Return the names of the parameters that are worth tuning in a layout.
 
@@ -127,10 +143,12 @@ def tunable_names(
         has_allgathers: Whether the job's steps contain allgathers.
         is_on_nccl: Whether NCCL carries the job's gradients.
         is_on_mpi: Whether an MPI carries the data between hosts.
+        has_uneven_links: Whether the links of the hosts were measured, and differ by so much that `skew` has an effect.
     """
     if is_on_nccl:
         return (*TUNED_ON_NCCL, *([NCCL_HIERARCHICAL] if _has_hierarchy(ranks_per_host) else []))
-    between_hosts = (CONNECTIONS,) if len(ranks_per_host) > 1 and not is_on_mpi else ()
+    skew = (SKEW,) if has_uneven_links and can_skew(ranks_per_host) else ()
+    between_hosts = (CONNECTIONS, *skew) if len(ranks_per_host) > 1 and not is_on_mpi else skew
     if not _has_hierarchy(ranks_per_host):
         return (*TUNED_ON_ONE_HOST, *between_hosts)
     return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]), *between_hosts)

@@ -23,11 +23,13 @@ class JobShape:
         gradient_bytes: Size of each gradient tensor of a step; at least one.
         ranks_per_host: Number of ranks on each host.
         is_crowded: Whether every core computes, so that the work of communication delays backward.
+        link_rates: Rate of each host's link, in any unit; empty if they are not known to differ.
     """
 
     gradient_bytes: tuple[int, ...]
     ranks_per_host: tuple[int, ...]
     is_crowded: bool = True
+    link_rates: tuple[float, ...] = ()
 
     @property
     def world_size(self) -> int:
@@ -51,6 +53,8 @@ class KnobColumns:
     is_hierarchical: Array
     is_cached: Array
     chunk_bytes: Array
+    is_chunk_auto: Array
+    is_skewed: Array
 
     @classmethod
     def of(cls, configs: Sequence[Config], job: JobShape) -> "KnobColumns":
@@ -63,4 +67,6 @@ class KnobColumns:
             np.array([goes_by_host(config, job.ranks_per_host) for config in configs], dtype=float),
             np.array([bool(config["response_cache"]) for config in configs], dtype=float),
             np.array(chunks, dtype=float),
+            np.array([config["chunk_bytes"] == AUTO for config in configs], dtype=float),
+            np.array([bool(config.get("skew")) for config in configs], dtype=float),
         )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner.engine_facts import ENGINE_FACTS
+from ringtune.tuner.host_shares import are_uneven, skewed_time, skewed_traffic, skewed_turn_time
 from ringtune.tuner.space.parameters import KIB
 
 from .costs import Constant, EngineCosts
@@ -46,6 +47,8 @@ class Message:
         pieces: Number of chunks exchanged between counterparts, at least one.
         rounds: Communication rounds of a chunk's exchange: 2 for shares of a block there and back, 1 for whole blocks.
         sent_bytes: Bytes that all ranks of a host send in an exchange between counterparts.
+        wire_bytes: Bytes that the slowest link could carry until every host has sent its own.
+        turn_bytes: The same if a host's two rounds do not overlap.
         rank_messages: Messages that a rank sends and receives in this exchange.
         rank_bytes: Bytes that a rank sends and receives in this exchange.
     """
@@ -60,19 +63,31 @@ class Message:
     pieces: Array
     rounds: Array
     sent_bytes: Array
+    wire_bytes: Array
+    turn_bytes: Array
     rank_messages: Array
     rank_bytes: Array
 
     @classmethod
     def of(cls, job: JobShape, message_bytes: Array, knobs: KnobColumns) -> "Message":
         """Return a message of `message_bytes`, shape (m,), under the knobs."""
-        hosts, owners, chunk_bytes = len(job.ranks_per_host), min(job.ranks_per_host), knobs.chunk_bytes
+        hosts, owners, rates = len(job.ranks_per_host), min(job.ranks_per_host), job.link_rates
+        is_skewed = (knobs.is_skewed > 0) & are_uneven(rates)
+        smaller = np.maximum(ENGINE_FACTS.skewed_chunk_min_bytes, message_bytes / ENGINE_FACTS.skewed_min_chunks)
+        chunk_bytes = np.where(
+            is_skewed & (knobs.is_chunk_auto > 0), np.minimum(knobs.chunk_bytes, smaller), knobs.chunk_bytes
+        )
         chunks = np.ceil(message_bytes / chunk_bytes)
         pieces = np.maximum(chunks, 1.0)
         block_bytes = np.minimum(chunk_bytes, message_bytes) / owners
         is_whole = (block_bytes <= ENGINE_FACTS.whole_block_max_bytes) | (hosts == 2)
         rounds = np.where(is_whole, 1.0, 2.0)
-        sent_bytes = np.where(is_whole, 1.0, 2.0 / hosts) * (hosts - 1) * message_bytes
+        sent_bytes = wire_bytes = turn_bytes = np.where(is_whole, 1.0, 2.0 / hosts) * (hosts - 1) * message_bytes
+        if np.any(is_skewed):
+            slow_bytes, has_shares = message_bytes * min(rates) / max(rates), is_skewed & ~is_whole
+            sent_bytes = np.where(has_shares, skewed_traffic(rates) * message_bytes, sent_bytes)
+            wire_bytes = np.where(has_shares, skewed_time(rates) * slow_bytes, wire_bytes)
+            turn_bytes = np.where(has_shares, skewed_turn_time(rates) * slow_bytes, turn_bytes)
         return cls(
             job=job,
             bytes=message_bytes,
@@ -84,6 +99,8 @@ class Message:
             pieces=pieces,
             rounds=rounds,
             sent_bytes=sent_bytes,
+            wire_bytes=wire_bytes,
+            turn_bytes=turn_bytes,
             rank_messages=2.0 * pieces * rounds * (hosts - 1),
             rank_bytes=2.0 * sent_bytes / owners,
         )
@@ -124,10 +141,11 @@ class Message:
         byte_s = np.maximum(costs.byte_s * self.slowness, min(self.job.ranks_per_host) * costs.memory_byte_s)
         at_socket_s = self.rank_messages * link.message_s + self.rank_bytes * link.copied_byte_s
         work_s = self._through_stages_s(costs, byte_s) + at_socket_s
-        wire_s = self.sent_bytes * link.contention * link.byte_s
+        wire_s = self.wire_bytes * link.contention * link.byte_s
         waits_s = self.pieces * self.rounds * wait_s(self.job, costs)
         overlapped_s = _overlapped(work_s, wire_s, (wire_s + waits_s) / (self.rounds + 1.0))
-        hideable_s = work_s + wire_s + waits_s - overlapped_s
+        turn_s = self.turn_bytes * link.contention * link.byte_s
+        hideable_s = work_s + turn_s + waits_s - overlapped_s
         paid_share = np.where(self.is_overlapped, 1.0 / self.pieces, costs.unoverlapped_share)
         return overlapped_s + paid_share * hideable_s, work_s
 

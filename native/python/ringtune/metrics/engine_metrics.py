@@ -34,6 +34,10 @@ COUNTERS: Mapping[str, tuple[str, str]] = {
         "ringtune_engine_nccl_hierarchical_responses_total",
         "Allreduces by NCCL inside each host and the engine's network across.",
     ),
+    "skewed_allreduces": (
+        "ringtune_engine_skewed_allreduces_total",
+        "Allreduces in which hosts reduced shares by the rates of their links.",
+    ),
     "config_switches": ("ringtune_engine_config_switches_total", "Switches to another config."),
 }
 REQUESTS: Mapping[str, str] = {"cached_requests": "cached", "full_requests": "full"}

@@ -24,6 +24,7 @@ from ringtune.meeting.rendezvous.tls import CLEAR, Tls
 from ringtune.settings.settings import SECRET_NAMES, Settings, find_notes
 from ringtune.system.console import Console
 from ringtune.system.standard_streams import occupy_standard_streams
+from ringtune.tuner.space.parameters import SKEW
 from ringtune.world.algorithm_tables.choice import TableChoice
 from ringtune.world.algorithm_tables.store import TableStore
 from ringtune.world.algorithm_tables.table import CallTime
@@ -283,6 +284,7 @@ def _join_meeting(meeting: Meeting, place: Place, tables: TableStore, part: _Par
         meeting.conclude(None)
         if part is None:
             choice.measure()
+        _measure_links(engine, settings, place.rank)
     if place.rank == 0 and part is None:
         for note in (*agreement.notes, *notes, *_unprotected(layout, settings, place.tls)):
             console.warning(note)
@@ -365,6 +367,12 @@ def _start_timeline(engine: _engine.Engine, settings: Settings) -> None:
     """Begin this rank's trace; the engine puts the rank into the file's name."""
     if settings.timeline is not None:
         engine.start_timeline(settings.timeline, mark_cycles=settings.timeline_marks_cycles)
+
+
+def _measure_links(engine: _engine.Engine, settings: Settings, rank: int) -> None:
+    """Have the links measured before the first collective, if shares are to follow from their rates; on rank 0."""
+    if rank == 0 and settings.baseline[SKEW]:
+        engine.measure_host_rates()
 
 
 @contextmanager

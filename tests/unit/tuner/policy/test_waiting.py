@@ -11,6 +11,7 @@ from ringtune.tuner import Config, Phase, RunSettings, TuningRun, default_config
 from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.policy.trials import BASELINE_ID
 from ringtune.tuner.policy_numbers import POLICY
+from ringtune.tuner.space.parameters import FIRST_KNOBS
 from ringtune.tuner.testing import Disturbances, Surface, SyntheticTarget
 from tests.unit.tuner.recording import RecordingLog, RecordingObserver, samples, tune
 
@@ -42,7 +43,7 @@ def gamble(fast: float, slow: float) -> Surface:
     """Return a surface on which every config but the default takes one or the other of its step time."""
 
     def surface(config: Config) -> float:
-        knobs = sorted(item for item in config.items() if not item[0].startswith("nccl_"))
+        knobs = sorted(item for item in config.items() if item[0] in FIRST_KNOBS)
         place = zlib.crc32(str(knobs).encode()) % 2
         return math.log(STEP_MS) + (0.0 if config == default_config() else math.log((fast, slow)[place]))
 

@@ -66,6 +66,32 @@ def test_hierarchical_beats_the_ring_on_slow_links(hosts: int, ranks: int, link:
     assert time_ms(Algorithm.HIERARCHICAL, cluster, size) < time_ms(Algorithm.RING, cluster, size)
 
 
+@pytest.mark.parametrize("hosts", [3, 4])
+def test_skewed_shares_are_as_much_faster_as_their_bytes_say(hosts: int) -> None:
+    """A host with half the rate sends the message once if chunks are many; with even shares, 2 (p - 1) / p of it."""
+    cluster = replace(hosts_of(hosts, 1, "100mbit"), slow_link=0.5)
+    even = Task(MACHINE, cluster, 256 * MIB, MIB)
+
+    ratio = (
+        allreduce_time(Algorithm.HIERARCHICAL, even, 1.0).total_ms
+        / allreduce_time(Algorithm.HIERARCHICAL, replace(even, is_skewed=True), 1.0).total_ms
+    )
+
+    gain = 2 * (hosts - 1) / hosts
+    assert 0.98 * gain < ratio <= gain
+
+
+def test_skewed_shares_lose_where_a_message_is_one_chunk() -> None:
+    """The slow host's link is then used in one direction at a time."""
+    cluster = replace(hosts_of(3, 1, "100mbit"), slow_link=0.5)
+    even = Task(MACHINE, cluster, MIB, MIB)
+    skewed = replace(even, is_skewed=True)
+
+    even_ms, skewed_ms = (allreduce_time(Algorithm.HIERARCHICAL, task, 1.0).total_ms for task in (even, skewed))
+
+    assert skewed_ms > even_ms
+
+
 def test_memory_bounds_large_messages_of_a_host() -> None:
     """Nothing moves its data faster than memory does: read and written once by every rank, at least."""
     cluster, size = Cluster(1, 8, 8), 256 * MIB

@@ -50,8 +50,8 @@ def test_the_automatic_chunk_is_larger_between_hosts() -> None:
     """512 KiB in one host, 1 MiB between several; a number is taken as it is."""
     auto, given = Knobs.of(config_of()), Knobs.of(config_of(chunk_bytes=64 * KIB))
 
-    assert [512 * KIB, MIB] == [auto.chunk_for(Cluster()), auto.chunk_for(hosts_of(2, 2))]
-    assert 64 * KIB == given.chunk_for(hosts_of(2, 2))
+    assert [512 * KIB, MIB] == [auto.chunk_for(Cluster(), MIB), auto.chunk_for(hosts_of(2, 2), MIB)]
+    assert 64 * KIB == given.chunk_for(hosts_of(2, 2), MIB)
 
 
 def test_a_config_that_lacks_a_parameter_is_refused() -> None:

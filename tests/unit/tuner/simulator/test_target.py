@@ -2,6 +2,7 @@
 """Tests of the simulated job as a target: the protocol, the truth behind the noise, and whole tuning runs."""
 
 import math
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -233,3 +234,13 @@ def test_a_simulated_job_decides_within_its_seconds(max_seconds: float) -> None:
 
     assert result.adopted, result.verdict
     assert 0.0 < target.now_s <= max_seconds
+
+
+@pytest.mark.parametrize(("slow_link", "is_free"), [(1.0, False), (0.9, False), (0.5, True)])
+def test_skew_is_in_the_space_where_links_differ(slow_link: float, is_free: bool) -> None:
+    """Between even links no run can adopt it."""
+    cluster = replace(hosts_of(3, 1, "1gbit"), slow_link=slow_link)
+
+    space = simulated_space(cluster, config_of(), {})
+
+    assert is_free is ("skew" in {parameter.name for parameter in space.free})

@@ -6,7 +6,8 @@ import pytest
 from ringtune.tuner import ENGINE_PARAMETERS, SpaceError, default_config, search_space, tunable_names
 from ringtune.tuner.space.parameters import pinned_by_layout
 
-FLAT = {"hierarchical_allreduce": False, "hierarchical_allgather": False, "nccl_hierarchical": False}
+NO_SKEW = {"skew": False}
+FLAT = {"hierarchical_allreduce": False, "hierarchical_allgather": False, "nccl_hierarchical": False, **NO_SKEW}
 
 
 def test_the_default_config_is_the_documented_one() -> None:
@@ -99,6 +100,19 @@ def test_connections_cannot_be_tuned_where_an_mpi_carries_the_data() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ranks_per_host", "has_uneven_links", "is_tuned"),
+    [([1, 1, 1], True, True), ([2, 2, 2], True, True), ([1, 1, 1], False, False), ([2, 2], True, False)],
+)
+def test_skew_is_tuned_between_three_hosts_whose_links_differ(
+    ranks_per_host: list[int], has_uneven_links: bool, is_tuned: bool
+) -> None:
+    """Between even links it cannot act, so that no run can adopt it."""
+    names = tunable_names(ranks_per_host, has_allgathers=False, has_uneven_links=has_uneven_links)
+
+    assert is_tuned is ("skew" in names)
+
+
+@pytest.mark.parametrize(
     ("ranks_per_host", "switches"), [([4], set()), ([1, 1], set()), ([2, 1], {"nccl_hierarchical"})]
 )
 def test_where_nccl_carries_the_gradients_its_knobs_take_the_place_of_the_algorithms(
@@ -115,11 +129,12 @@ def test_where_nccl_carries_the_gradients_its_knobs_take_the_place_of_the_algori
     [
         ([4], "auto", {**FLAT, "connections": 1}),
         ([1, 1], "auto", FLAT),
-        ([2, 1], "auto", {}),
+        ([2, 1], "auto", NO_SKEW),
+        ([2, 1, 1], "auto", {}),
         ([4], "direct", {**FLAT, "connections": 1}),
         ([4], "ring", {**FLAT, "connections": 1, "allreduce_algorithm": "auto"}),
-        ([2, 1], "direct", {"allreduce_algorithm": "auto"}),
-        ([2, 1], "recursive_doubling", {}),
+        ([2, 1], "direct", {**NO_SKEW, "allreduce_algorithm": "auto"}),
+        ([2, 1], "recursive_doubling", NO_SKEW),
     ],
 )
 def test_knobs_that_cannot_act_are_pinned(ranks_per_host: list[int], algorithm: str, pinned: dict[str, object]) -> None:

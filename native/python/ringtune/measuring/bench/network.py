@@ -78,15 +78,31 @@ class Network:
         hosts: In the order of their addresses.
         rate_bits_per_s: Rate at which each may send, and receive, at once.
         remote_shell: A program that is called as `remote_shell ADDRESS COMMAND...`, like ssh.
+        switch: The switch between them; None where links have a delay.
     """
 
     hosts: tuple[Host, ...]
     rate_bits_per_s: int
     remote_shell: Path
+    switch: Host | None = None
 
     def places(self, ranks: int) -> str:
         """Return the hosts with an even share of the ranks each, as launchers take them."""
         return ",".join(f"{host.address}:{ranks // len(self.hosts)}" for host in self.hosts)
+
+    def set_rate(self, number: int, rate_bits_per_s: int) -> None:
+        """Change the rate of one host's link in both directions, also while a job is on it.
+
+        Args:
+            number: Number of the host, from 0.
+            rate_bits_per_s: New rate.
+
+        Raises:
+            RingtuneError: If links have a delay, or the kernel refuses.
+        """
+        if self.switch is None:
+            raise RingtuneError("the rate of a link with a delay cannot be changed; make hosts without one")
+        _shape(self.hosts[number], self.switch, f"port{number}", rate_bits_per_s, "change")
 
 
 def parse_rate(text: str) -> int:
@@ -149,16 +165,21 @@ def joined_hosts(count: int, rate_bits_per_s: int, delay_switch: DelaySwitch | N
             _on(host, "ip", "address", "add", f"{host.address}/24", "dev", INTERFACE)
             mtu = MTU_BYTES if delay_switch is None else DELAYED_MTU_BYTES
             _on(host, "ip", "link", "set", INTERFACE, "mtu", str(mtu), "up")
-        yield Network(hosts, rate_bits_per_s, _write_remote_shell(folder, hosts))
+        between = switch if delay_switch is None else None
+        yield Network(hosts, rate_bits_per_s, _write_remote_shell(folder, hosts), between)
 
 
 def _plug_in(host: Host, switch: Host, port: str, rate_bits_per_s: int) -> None:
     peer = ("peer", "name", INTERFACE, "netns", str(host.pid))
     _on(switch, "ip", "link", "add", port, "mtu", str(MTU_BYTES), "type", "veth", *peer, "mtu", str(MTU_BYTES))
     _on(switch, "ip", "link", "set", port, "master", "switch", "up")
+    _shape(host, switch, port, rate_bits_per_s, "add")
+
+
+def _shape(host: Host, switch: Host, port: str, rate_bits_per_s: int, verb: str) -> None:
     shape = ("tbf", "rate", f"{rate_bits_per_s}bit", "burst", _BURST, "latency", _QUEUE_LATENCY)
     for end, interface in ((host, INTERFACE), (switch, port)):
-        _on(end, "tc", "qdisc", "add", "dev", interface, "root", *shape)
+        _on(end, "tc", "qdisc", verb, "dev", interface, "root", *shape)
 
 
 def _start_switch(stack: ExitStack, switch: DelaySwitch, hosts: Sequence[Host], rate_bits_per_s: int) -> None:

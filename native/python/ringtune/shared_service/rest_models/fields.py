@@ -153,6 +153,7 @@ Config: TypeAlias = Annotated[
                 "nccl_ctas": "auto",
                 "nccl_hierarchical": False,
                 "connections": 1,
+                "skew": False,
             }
         ],
     ),

@@ -30,6 +30,7 @@ def job_prior(
     calls: Sequence[CallTime],
     *,
     is_hierarchical: bool,
+    link_rates: Sequence[float] = (),
 ) -> Prior | None:
     """Return the cost model of a job's steps; None where nothing is reduced.
 
@@ -38,11 +39,12 @@ def job_prior(
         ranks_per_host: Number of ranks on each host.
         calls: Times of allreduces at the start of the job; without two sizes, usual constants are taken.
         is_hierarchical: True where those allreduces reduced inside each host first.
+        link_rates: Rate of each host's link, in any unit; empty if they were not measured.
     """
     sizes = gradient_bytes(gradients)
     if not sizes or sum(ranks_per_host) == 1:
         return None
-    job = JobShape(sizes, tuple(ranks_per_host))
+    job = JobShape(sizes, tuple(ranks_per_host), link_rates=tuple(link_rates))
     if len({call.size_bytes for call in calls}) < MIN_SIZES:
         return CostModelPrior(job, EngineCosts())
     call_bytes, call_s = [call.size_bytes for call in calls], [call.call_s for call in calls]

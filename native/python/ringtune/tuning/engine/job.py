@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine's knobs as a `TuningJob`: asks what to search for in the world as it is, once steps are marked."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from ringtune.identity.fingerprints import TARGET_NAME, hardware_facts, hardware
 from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
 from ringtune.tuner.policy.unasked import BEGINS_AFTER_S, UNASKED_POLICY
-from ringtune.tuner.space.parameters import goes_by_host
+from ringtune.tuner.space.parameters import can_skew, goes_by_host
 from ringtune.tuning.job.memory import Memory
 from ringtune.tuning.job.question import JobIdentity, question_of, run_settings
 from ringtune.tuning.job.tuning_end import TuningEnd
@@ -33,6 +34,9 @@ A step may have more than one: gradients that are accumulated, and synchronised 
 FULL_REQUESTS = 2
 """Requests of a tensor by its full signature; each further one is counted as cached."""
 MARKER_POLL_S = 0.2
+LINKS_POLL_S = 0.05
+LINKS_LIMIT_S = 60.0
+"""Longest wait for a measurement of the links, seconds: some 0.4 s for each of five meetings of a host."""
 
 
 class MarkerWatch:
@@ -101,6 +105,7 @@ class EngineJob:
         """Return what to search for in the job as it is now; see `TuningJob`."""
         world = self._world
         buckets = DdpBuckets(world.gradient_set.bucket_bytes)
+        measure_links(world, self._closing)
         space = self._space(buckets)
         settings = run_settings(world.settings, self._identity(), space, is_first=not earlier)
         if world.settings.is_unasked:
@@ -155,6 +160,7 @@ class EngineJob:
             world.layout.ranks_per_host,
             world.calls,
             is_hierarchical=goes_by_host(world.settings.baseline, world.layout.ranks_per_host),
+            link_rates=world.engine.host_rates()[0],
         )
         return [] if prior is None or buckets.sizes else [prior]
 
@@ -165,6 +171,26 @@ class EngineJob:
         return identity_in(self._world, self._world.gradient_set.counts(), TARGET_NAME)
 
 
+def measure_links(world: World, closing: threading.Event) -> None:
+    """Let all ranks measure the links of their hosts where `skew` can act, and wait for the rates.
+
+    Shares follow the new rates at once, before the search that tests them.
+
+    Args:
+        world: Rank 0's.
+        closing: Set when the job ends, which ends the wait.
+    """
+    if not can_skew(world.layout.ranks_per_host) or world.engine.counters().get("nccl_responses", 0) > 0:
+        return
+    before, end_s = world.engine.host_rates(), time.monotonic() + LINKS_LIMIT_S
+    world.engine.measure_host_rates()
+    while (rates := world.engine.host_rates()) == before and time.monotonic() < end_s:
+        if closing.wait(LINKS_POLL_S):
+            return
+    shown = ", ".join(f"{rate / 1e6:.3g}" for rate in rates[0])
+    world.console.info(f"the links of the hosts carry {shown} MB/s")
+
+
 def engine_space(world: World, buckets: DdpBuckets) -> SearchSpace:
     """Return the legal configs of a world's engine, for the steps seen so far."""
     counters = world.engine.counters()
@@ -173,6 +199,7 @@ def engine_space(world: World, buckets: DdpBuckets) -> SearchSpace:
         has_allgathers=counters.get("allgathers", 0) > 0,
         is_on_nccl=counters.get("nccl_responses", 0) > 0,
         is_on_mpi=world.carrier == "mpi",
+        has_uneven_links=world.engine.host_rates()[2],
     )
     tuned = buckets.tunable(names)
     algorithms = _engine.allreduce_algorithms()

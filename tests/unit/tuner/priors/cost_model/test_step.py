@@ -168,3 +168,14 @@ def test_any_legal_config_has_a_finite_time(job: JobShape) -> None:
         assert np.all(steps >= compute_s)
         alone = [float(expected_step_s(job, COSTS, compute_s, [config])[0]) for config in configs[:20]]
         assert np.allclose(alone, steps[:20])
+
+
+def test_skewed_shares_pay_where_links_differ_and_change_nothing_where_they_do_not() -> None:
+    """The slowest link is the limit; its bytes follow from the shares."""
+    slow = EngineCosts(link=LinkCosts(byte_s=80e-9))
+    uneven, even = (JobShape(TENSORS, (1, 1, 1), link_rates=rates) for rates in ((2.0, 2.0, 1.0), (2.0, 2.0, 2.0)))
+
+    gain = step_s(uneven, slow) / step_s(uneven, slow, skew=True)
+
+    assert 1.2 < gain < 4 / 3
+    assert step_s(even, slow) == step_s(even, slow, skew=True)

@@ -68,7 +68,7 @@ struct AnyValue {
        "Largest number of thread blocks of NCCL on a GPU; 0: NCCL decides.")                                          \
   KNOB(nccl_hierarchical, bool, false, AnyValue(), "NCCL reduces inside each host, the engine's network across.")     \
   KNOB(connections, uint64_t, 1, Range<uint64_t>(1, kMaxConnections),                                                 \
-       "TCP connections that share the messages between two ranks of different hosts.")                            \
+       "TCP connections that share the messages between two ranks of different hosts.")                               \
   KNOB(skew, bool, false, AnyValue(), "Hosts reduce shares in proportion to the measured rates of their links.")
 
 #define RINGTUNE_FIELD(name, type, initial, allowed, description) type name = initial;

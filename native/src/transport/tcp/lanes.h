@@ -54,7 +54,7 @@ class SendingLanes {
   };
   struct Lane {
     int fd;
-    TlsSession* tls;  // null for clear text
+    TlsSession* tls;    // null for clear text
     Bytes header = {};  // bytes of it that are not sent
     ByteSpan payload = {};
     size_t* done_bytes = nullptr;

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.hosts import Host, add_network, enter_rsh, from_host, hosts, needs_hosts
 from tests.integration.jobs import Finished, program, ringtune, run_job
 
@@ -32,14 +34,14 @@ def seen(finished: Finished) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: int(line["rank"]))
 
 
-def test_sums_have_one_result_whatever_the_number_of_connections(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tls", ["0", "1"])
+def test_sums_have_one_result_whatever_the_number_of_connections(tmp_path: Path, tls: str) -> None:
     """Rank 0 switches at every allreduce; no byte is lost or misplaced, and both networks carry some."""
+    environ = {"RINGTUNE_CONNECTIONS": "8", "RINGTUNE_TLS": tls}
     with hosts(2) as (first, second):
         add_network(first, second, number=1)
         one = seen(run_between(tmp_path, first, second, ("1", str(MIB), "1"), {}))
-        many = seen(
-            run_between(tmp_path, first, second, (str(SWITCHES), str(MIB), "1,8,3"), {"RINGTUNE_CONNECTIONS": "8"})
-        )
+        many = seen(run_between(tmp_path, first, second, (str(SWITCHES), str(MIB), "1,8,3"), environ))
 
     assert {"connection.0"} == one[0]["connections"].keys()
     assert 1 == len(one[0]["results"])

@@ -133,7 +133,7 @@ def tunable_names(
     *,
     has_allgathers: bool,
     is_on_nccl: bool = False,
-    is_on_mpi: bool = False,
+    has_lanes: bool = True,
     has_uneven_links: bool = False,
 ) -> tuple[str, ...]:
     """Return the names of the parameters that are worth tuning in a layout.
@@ -142,13 +142,13 @@ def tunable_names(
         ranks_per_host: Number of ranks on each host.
         has_allgathers: Whether the job's steps contain allgathers.
         is_on_nccl: Whether NCCL carries the job's gradients.
-        is_on_mpi: Whether an MPI carries the data between hosts.
+        has_lanes: Whether ranks of different hosts have further connections that `connections` can use.
         has_uneven_links: Whether the links of the hosts were measured, and differ by so much that `skew` has an effect.
     """
     if is_on_nccl:
         return (*TUNED_ON_NCCL, *([NCCL_HIERARCHICAL] if _has_hierarchy(ranks_per_host) else []))
     skew = (SKEW,) if has_uneven_links and can_skew(ranks_per_host) else ()
-    between_hosts = (CONNECTIONS, *skew) if len(ranks_per_host) > 1 and not is_on_mpi else skew
+    between_hosts = (CONNECTIONS, *skew) if len(ranks_per_host) > 1 and has_lanes else skew
     if not _has_hierarchy(ranks_per_host):
         return (*TUNED_ON_ONE_HOST, *between_hosts)
     return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]), *between_hosts)

@@ -199,7 +199,8 @@ class Settings:
     def connections(self) -> tuple[int, int]:
         """Return numbers of connections between two ranks: that of the job without tuning, and the most to be tried."""
         connections = int(self.baseline[CONNECTIONS])
-        return connections, MAX_CONNECTIONS if self.autotune and CONNECTIONS not in self.fixed else connections
+        is_tried = self.autotune and not self.is_unasked and CONNECTIONS not in self.fixed
+        return connections, MAX_CONNECTIONS if is_tried else connections
 
     def effective(self) -> dict[str, Any]:
         """Return every job-wide variable's value by name, defaults included.

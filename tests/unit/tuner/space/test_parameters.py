@@ -96,7 +96,7 @@ def test_knobs_of_several_hosts_are_tuned_where_they_can_act(
 
 def test_connections_cannot_be_tuned_where_an_mpi_carries_the_data() -> None:
     """Several connections are TCP's alone."""
-    assert "connections" not in tunable_names([2, 2], has_allgathers=False, is_on_mpi=True)
+    assert "connections" not in tunable_names([2, 2], has_allgathers=False, has_lanes=False)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ class EngineJob:
         """Return what to search for in the job as it is now; see `TuningJob`."""
         world = self._world
         buckets = DdpBuckets(world.gradient_set.bucket_bytes)
-        measure_links(world, self._closing)
+        if not world.settings.is_unasked:  # all ranks stop for seconds, which is more than such a search may cost
+            measure_links(world, self._closing)
         space = self._space(buckets)
         settings = run_settings(world.settings, self._identity(), space, is_first=not earlier)
         if world.settings.is_unasked:
@@ -198,7 +199,7 @@ def engine_space(world: World, buckets: DdpBuckets) -> SearchSpace:
         world.layout.ranks_per_host,
         has_allgathers=counters.get("allgathers", 0) > 0,
         is_on_nccl=counters.get("nccl_responses", 0) > 0,
-        is_on_mpi=world.carrier == "mpi",
+        has_lanes=world.carrier != "mpi" and not world.settings.is_unasked,
         has_uneven_links=world.engine.host_rates()[2],
     )
     tuned = buckets.tunable(names)

@@ -28,9 +28,11 @@ SOURCES_BUILT_BY_USERS = {
         for name in (
             "call.h",
             "call_book.h",
+            "driving.h",
             "engine_group.h",
             "engine_work.h",
             "future_keeper.h",
+            "gradient_hook.h",
             "surroundings.h",
             "torch_backend.cpp",
         )

@@ -148,7 +148,7 @@ def test_an_expired_certificate_is_told_by_its_rank_and_by_rank_0(authority: Aut
     assert re.search(
         r"do not agree on TLS by certificates: .*expired.*; see the files of RINGTUNE_TLS_CERT", second.text
     )
-    assert "1 connection refused, the last one: certificate has expired" in first.stderr, first.text
+    assert re.search(r"\d connections? refused, the last one: certificate has expired", first.stderr), first.text
 
 
 def test_a_machine_without_openssl_names_the_package(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ class EngineCollector(Collector):
         text = (
             "Bytes sent to other ranks by TCP: by connection 0 alone, and by those that share long messages, from 1 on."
         )
-        sent = _labelled(counts, CONNECTION_PREFIX, "connection")
+        sent = _labelled(counts, CONNECTION_PREFIX, "connection") or [({"connection": "0"}, 0.0)]
         yield self._families.counters("ringtune_engine_sent_bytes_total", text, sent)
 
     def _config(self, config: _engine.EngineConfig) -> Iterator[Metric]:

@@ -146,26 +146,25 @@ class Calls:
             key = f"ringtune/calls/{rank}"
             if rank != self._rank and self._store.check([key]):
                 told = json.loads(self._store.get(key))
-                self._compare(own, rank, told["open"], {**told["open"], **told["differed"]})
+                self._compare(own, rank, told["open"], told["differed"])
 
     def close(self) -> None:
         """Refuse every later call."""
         with self._book:
             self._book.close()
 
-    def _compare(self, own: dict[str, str], rank: int, waiting: dict[str, str], told: dict[str, str]) -> None:
-        """Raise for a call that differs from the other rank's of its number, once that was seen twice.
+    def _compare(self, own: dict[str, str], rank: int, waiting: dict[str, str], differed: dict[str, str]) -> None:
+        """Raise for a call that differs from the other rank's of its number, once that was seen twice, here or there.
 
         Threads of a program may make its calls in another order here than there. That is no difference, as long as both
-        ranks make all of them: the other one may not have come to it.
+        ranks make all of them: the other one may not have come to it. A rank that has raised makes its call no more,
+        even if a later one of its calls is the one that this rank waits for.
         """
         for number, text in own.items():
-            other = told.get(number)
-            if other is None or other == text or other in own.values() or text in waiting.values():
+            other = {**waiting, **differed}.get(number)
+            if other is None or other == text:
                 continue
-            suspicion = (number, text, rank, other)
-            if suspicion not in self._suspicions:
-                self._suspicions.add(suspicion)
+            if number not in differed and not self._is_certain((number, text, rank, other), own, waiting):
                 continue
             self._differed[number] = text  # the other rank may have seen it once only
             with self._book:
@@ -174,6 +173,15 @@ class Calls:
                 f"call {number} of this process group is {text} on rank {self._rank} but {other} on rank {rank}; "
                 "all ranks of a group must make the same calls in the same order"
             )
+
+    def _is_certain(self, suspicion: tuple[str, str, int, str], own: dict[str, str], waiting: dict[str, str]) -> bool:
+        """Return whether a difference is no other order of calls, and was seen before."""
+        _, text, _, other = suspicion
+        if other in own.values() or text in waiting.values():
+            return False
+        was_seen = suspicion in self._suspicions
+        self._suspicions.add(suspicion)
+        return was_seen
 
     def _tidy(self) -> None:
         for work in list(self._open.values()):

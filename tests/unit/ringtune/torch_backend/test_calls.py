@@ -149,3 +149,20 @@ def test_calls_of_a_closed_group_are_refused() -> None:
 
     with pytest.raises(ConfigError, match="destroyed"):
         started(group, "barrier")
+
+
+def test_a_rank_hears_of_a_difference_after_the_other_has_gone_on_to_the_call_that_it_waits_for() -> None:
+    """The other rank has raised and calls the same thing next: that is no other order of the same calls."""
+    store = HashStore()
+    here, there = calls(0, store), calls(1, store)
+    started(here, "all_reduce", operation=Operation())
+    started(there, "broadcast", operation=Operation())
+    here.check()
+    there.check()
+    with pytest.raises(MismatchError):
+        there.check()
+    started(there, "all_reduce", operation=Operation())
+    there.check()
+
+    with pytest.raises(MismatchError, match=r"call 1 .* is all_reduce on rank 0 but broadcast on rank 1"):
+        here.check()

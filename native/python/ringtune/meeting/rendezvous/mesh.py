@@ -60,7 +60,7 @@ class Mesh:
         hosts = dict.fromkeys((interface, *(network.partition("/")[0] for network in self._networks)))
         self._acceptors: list[Acceptor[Caller]] = []
         self.addresses: list[Address] = []
-        """Where this rank listens, the meeting's way first."""
+        """Addresses at which this rank listens, the meeting's way first."""
         try:
             for host in hosts:
                 self._listen(host)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,6 +44,27 @@ inline Bytes bytes_of(size_t size, int seed) {
 inline size_t open_descriptors() {
   const std::filesystem::directory_iterator entries("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(entries), end(entries))) - 1;  // less the listing's own
+}
+
+// Expects of a world of links that it closes all of its descriptors, and those that a forked child has of it.
+template <typename World, typename... Arguments>
+void expect_no_descriptor_left(int world_size, Arguments... arguments) {
+  const size_t before = open_descriptors();
+  {
+    World world(world_size, arguments...);
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int rank = 0; rank < world_size; ++rank) {
+        world.links(rank).abandon_after_fork();
+        world.cluster().transport(rank).abandon_after_fork();
+      }
+      _exit(open_descriptors() == before ? 0 : 1);
+    }
+    int outcome = 0;
+    waitpid(child, &outcome, 0);
+    EXPECT_TRUE(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0) << outcome;
+  }
+  EXPECT_EQ(before, open_descriptors());
 }
 
 // Returns whether `condition` becomes true; looks again and again, as a communication thread does.

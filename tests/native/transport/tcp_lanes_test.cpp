@@ -6,7 +6,6 @@
 #include <thread>
 
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "transport/cluster.h"
 #include "transport/tcp/tcp_links.h"
@@ -221,23 +220,7 @@ TEST(LanedExchange, APeerThatTakesNothingIsNamedWithTheEndsOfItsConnections) {
 
 TEST(LanedDescriptors, NoneIsLeftAfterTheEndNorInAForkedChild) {
   { const LanedWorld warm_up(2); }
-  const size_t before = testing::open_descriptors();
-  {
-    LanedWorld world(3);
-    const pid_t child = fork();
-    if (child == 0) {
-      for (int rank = 0; rank < 3; ++rank) {
-        world.links(rank).abandon_after_fork();
-        world.cluster().transport(rank).abandon_after_fork();
-      }
-      _exit(testing::open_descriptors() == before ? 0 : 1);
-    }
-    int outcome = 0;
-    waitpid(child, &outcome, 0);
-    EXPECT_TRUE(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0) << outcome;
-  }
-
-  EXPECT_EQ(before, testing::open_descriptors());
+  testing::expect_no_descriptor_left<LanedWorld>(3);
 }
 
 }  // namespace

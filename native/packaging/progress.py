@@ -25,12 +25,14 @@ NINJA = re.compile(r"^\s*\[(\d+)/(\d+)\]")
 DOWNLOAD = re.compile(r"^\s*Downloading (?:\S*/)?([A-Za-z0-9_.]+)-\d\S* \(([^)]+)\)")
 COLLECTED = re.compile(r"^\s*(?:Collecting|Processing) ")
 UNPACKING = re.compile(r"^\s*Installing collected packages")
+COMPILER_WARNING = re.compile(r"^\s*\S+:\d+(?::\d+)?: warning: ")
 
 
 class Progress:
     """The state of one step, read from its output."""
 
     def __init__(self) -> None:
+        self.compiler_warnings = 0
         self._packages = 0
         self._said = "begins"
 
@@ -45,6 +47,8 @@ class Progress:
             self._said = f"{self._packages} packages found, downloads {got[1]} ({got[2]})"
         elif UNPACKING.match(line):
             self._said = f"unpacks {self._packages} packages"
+        elif COMPILER_WARNING.match(line):
+            self.compiler_warnings += 1
 
     def __str__(self) -> str:
         """Say how far the step is, in a few words."""
@@ -73,6 +77,8 @@ def run(label: str, log: Path, command: list[str]) -> int:
             reader.join(every_s)
         code = process.wait()
     _show(f"{label}: {'done' if code == 0 else 'failed'} after {time.monotonic() - start_s:.0f} s", is_last=True)
+    if progress.compiler_warnings:
+        sys.stdout.write(f"{label}: the compiler gave {progress.compiler_warnings} warnings, see {log}\n")
     if code != 0:
         sys.stdout.write("".join(tail) + f"the whole output is in {log}\n")
     return code if code >= 0 else 128 - code

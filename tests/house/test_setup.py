@@ -102,6 +102,15 @@ def test_a_step_that_fails_shows_its_output(tmp_path: Path, capsys: pytest.Captu
     assert "broken" in log.read_text(encoding="utf-8")
 
 
+def test_warnings_of_the_compiler_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step that succeeds says how many there were, for they fail it in continuous integration."""
+    warning = "../native/src/a.cpp:20:70: warning: ISO C++ does not support this [-Wpedantic]"
+
+    run("a step", tmp_path / "setup.log", [sys.executable, "-c", f"print({warning!r})"])
+
+    assert "the compiler gave 1 warnings" in capsys.readouterr().out
+
+
 def test_two_makes_at_once_take_turns(tmp_path: Path) -> None:
     """A make that finds the lock of the clone taken says so, and goes on when the other has ended."""
     definition = _definition("locked")

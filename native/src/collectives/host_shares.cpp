@@ -13,11 +13,18 @@ constexpr uint64_t kFastest = 1000;
 // shares gain little for less.
 constexpr uint64_t kEvenPermille = 850;
 
+// ISO C++ has no such type, and a compiler that is asked to keep to it says so.
+__extension__ using Product = unsigned __int128;
+
+uint64_t scaled(uint64_t amount, uint64_t numerator, uint64_t denominator) {
+  return static_cast<uint64_t>(static_cast<Product>(amount) * numerator / denominator);
+}
+
 std::vector<uint64_t> in_permille(std::span<const uint64_t> rates) {
   const uint64_t fastest = std::ranges::max(rates);
   std::vector<uint64_t> relative;
   for (const uint64_t rate : rates) {
-    const auto permille = static_cast<uint64_t>(static_cast<unsigned __int128>(rate) * kFastest / fastest);
+    const uint64_t permille = scaled(rate, kFastest, fastest);
     relative.push_back(permille >= kEvenPermille ? kFastest : std::max<uint64_t>(1, permille));
   }
   return relative;
@@ -45,8 +52,8 @@ HostShares HostShares::balanced(std::span<const uint64_t> rates) {
   }
   std::vector<uint64_t> weights;
   for (const uint64_t rate : relative) {
-    const uint64_t scaled = (hosts - 2 + active) * rate;
-    weights.push_back(scaled > total ? scaled - total : 0);
+    const uint64_t share = (hosts - 2 + active) * rate;
+    weights.push_back(share > total ? share - total : 0);
   }
   return HostShares(weights);
 }
@@ -61,8 +68,7 @@ size_t HostShares::bound(size_t elements, size_t hosts) const {
   if (hosts + 1 == weights_before_.size()) {
     return elements;
   }
-  const auto exact = static_cast<unsigned __int128>(elements) * weights_before_[hosts] / weights_before_.back();
-  return static_cast<size_t>(exact) / kAlignment * kAlignment;
+  return scaled(elements, weights_before_[hosts], weights_before_.back()) / kAlignment * kAlignment;
 }
 
 }  // namespace ringtune

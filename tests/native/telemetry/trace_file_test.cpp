@@ -96,7 +96,7 @@ TEST(TraceFile, AFullDiskLeavesWholeLines) {
 
   EXPECT_EXIT(fill_up(folder.file("trace.json")), ::testing::ExitedWithCode(0), "");
 
-  EXPECT_EQ(std::string(79, '1') + "\n", read_file(folder.file("trace.json")));
+  EXPECT_EQ(std::string(79, '1').append("\n"), read_file(folder.file("trace.json")));
 }
 
 }  // namespace

@@ -320,7 +320,7 @@ void Progress::finish_join(int last_joined_rank) {
   steps_.meet();
   if (std::optional<Submission> join = pending_.take(kJoinName)) {
     join->result = std::make_shared<Gathered>();
-    join->result->rows = {last_joined_rank};
+    join->result->rows.assign(1, last_joined_rank);
     finish({&*join, 1}, Status::ok_status());
   }
 }

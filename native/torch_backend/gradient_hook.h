@@ -20,12 +20,14 @@
 
 namespace ringtune_torch {
 
-// An allreduce of one gradient, as `ringtune.world.handles.Handle`.
+// An allreduce of one gradient. It can start again once it has ended.
 class GradientFlight : public std::enable_shared_from_this<GradientFlight> {
  public:
-  GradientFlight(RingtuneDoor* door, at::Tensor gradient) : door_(door), gradient_(std::move(gradient)) {}
-
-  void start(const RingtuneRequest& request) {
+  void start(RingtuneDoor* door, const at::Tensor& gradient, const RingtuneRequest& request) {
+    door_ = door;
+    gradient_ = gradient;
+    has_ended_ = false;
+    told_.clear();
     own_ = shared_from_this();  // until the engine is done with the memory
     const py::gil_scoped_release unlocked;
     door_->table->submit(door_, &request, &on_end, this);
@@ -40,6 +42,7 @@ class GradientFlight : public std::enable_shared_from_this<GradientFlight> {
       while (!drive(door_, kSignalCheck, mutex_, ended_, [this] { return has_ended_.load(); })) {
       }
     }
+    gradient_.reset();
     if (!told_.empty()) {
       throw FaultError(Fault::parse(told_));
     }
@@ -59,28 +62,50 @@ class GradientFlight : public std::enable_shared_from_this<GradientFlight> {
     flight->ended_.notify_all();
   }
 
-  RingtuneDoor* const door_;
-  const at::Tensor gradient_;
-  std::atomic<bool> has_ended_{false};
+  RingtuneDoor* door_ = nullptr;
+  at::Tensor gradient_;
+  std::atomic<bool> has_ended_{true};
   std::mutex mutex_;
   std::condition_variable ended_;
   std::string told_;  // the engine's words where it was an error; stays once has_ended_
   std::shared_ptr<GradientFlight> own_;
 };
 
+// Attributes of Python's objects that hooks read and write. A string made for each access costs more than the access.
+struct GradientNames {
+  static py::object interned(const char* name) {
+    return py::reinterpret_steal<py::object>(PyUnicode_InternFromString(name));
+  }
+
+  const py::object gradient = interned("gradient");
+  const py::object handle = interned("handle");
+  const py::object home = interned("home");
+  const py::object in_flight = interned("_in_flight");
+  const py::object is_sparse = interned("is_sparse");
+  const py::object others = interned("others");
+  const py::object parameter = interned("parameter");
+  const py::object pointer = interned("pointer");
+  const py::object references = interned("_references");
+  const py::object tensor = interned("_tensor");
+  const py::object version = interned("version");
+};
+
 // The way of one optimizer's gradients past Python's form: open between a step's first gradients and its end.
 struct GradientLane {
-  const py::object reducer;  // weak
+  const py::weakref reducer;
   const uint32_t reduction;
   const double prescale;
   const double postscale;
+  const GradientNames names;
   RingtuneDoor* door = nullptr;  // null while Python's form takes all gradients
 };
 
+// The hook of one parameter. While its gradient is in flight it is the entry's handle, a
+// `ringtune.world.handles.Handle`.
 class GradientHook {
  public:
   // `dtype` is the engine's number for that of the parameter as it is now.
-  GradientHook(std::shared_ptr<GradientLane> lane, py::object entry, std::string name, const at::Tensor& parameter,
+  GradientHook(std::shared_ptr<GradientLane> lane, py::weakref entry, std::string name, const at::Tensor& parameter,
                uint32_t dtype, py::object complete)
       : lane_(std::move(lane)),
         entry_(std::move(entry)),
@@ -92,18 +117,21 @@ class GradientHook {
   // Python's form of the hook.
   const py::object& complete() const { return complete_; }
 
-  void ready(const py::handle& parameter) const {
-    if (lane_->door == nullptr || !try_submit(parameter)) {
+  void ready(const py::object& self, const py::handle& parameter) {
+    if (lane_->door == nullptr || !try_submit(self, parameter)) {
       complete_(parameter);
     }
   }
 
- private:
-  static py::object living(const py::object& weak) { return weak(); }
+  bool has_ended() const { return flight_->has_ended(); }
 
-  bool try_submit(const py::handle& given) const {
-    const py::object entry = living(entry_);
-    const py::object reducer = living(lane_->reducer);
+  void wait() const { flight_->wait(); }
+
+ private:
+  bool try_submit(const py::object& self, const py::handle& given) {
+    const GradientNames& names = lane_->names;
+    const auto entry = living(entry_);
+    const auto reducer = living(lane_->reducer);
     if (entry.is_none() || reducer.is_none() || !is_plain_entry(entry, given)) {
       return false;
     }
@@ -112,25 +140,34 @@ class GradientHook {
     if (!is_plain_gradient(found, parameter)) {
       return false;
     }
-    const py::object home = entry.attr("home");
+    const py::object home = entry.attr(names.home);
     const std::optional<at::Tensor> gradient = home.is_none() ? found : taken_in(home, parameter, found);
     if (!gradient) {
       return false;
     }
-    const auto flight = std::make_shared<GradientFlight>(lane_->door, *gradient);
-    flight->start(request(*gradient));
-    entry.attr("handle") = flight;
-    entry.attr("gradient") = py::reinterpret_steal<py::object>(THPVariable_Wrap(*gradient));
-    entry.attr("version") = gradient->_version();
-    entry.attr("pointer") = reinterpret_cast<uintptr_t>(gradient->const_data_ptr());
-    reducer.attr("_in_flight").attr("append")(entry);
+    if (flight_.use_count() > 1) {  // an earlier gradient was given up, and the engine still has it
+      flight_ = std::make_shared<GradientFlight>();
+    }
+    flight_->start(lane_->door, *gradient, request(*gradient));
+    entry.attr(names.handle) = self;
+    entry.attr(names.gradient) = py::reinterpret_steal<py::object>(THPVariable_Wrap(*gradient));
+    entry.attr(names.version) = gradient->_version();
+    entry.attr(names.pointer) = reinterpret_cast<uintptr_t>(gradient->const_data_ptr());
+    if (PyList_Append(py::object(reducer.attr(names.in_flight)).ptr(), entry.ptr()) != 0) {
+      throw py::error_already_set();
+    }
     return true;
   }
 
+  static py::object living(const py::weakref& weak) {
+    return py::reinterpret_borrow<py::object>(PyWeakref_GetObject(weak.ptr()));
+  }
+
   // True if the parameter's entry asks for nothing but to be reduced on its own, as it is.
-  static bool is_plain_entry(const py::object& entry, const py::handle& parameter) {
-    return entry.attr("parameter").ptr() == parameter.ptr() && entry.attr("handle").is_none() &&
-           py::len(entry.attr("others")) == 0 && !entry.attr("is_sparse").cast<bool>();
+  bool is_plain_entry(const py::object& entry, const py::handle& parameter) const {
+    const GradientNames& names = lane_->names;
+    return entry.attr(names.parameter).ptr() == parameter.ptr() && entry.attr(names.handle).is_none() &&
+           PyList_GET_SIZE(entry.attr(names.others).ptr()) == 0 && entry.attr(names.is_sparse).ptr() == Py_False;
   }
 
   bool is_plain_gradient(const at::Tensor& gradient, const at::Tensor& parameter) const {
@@ -140,14 +177,14 @@ class GradientHook {
   }
 
   // See `GradientHome.take_in`; nothing where the gradient cannot live there.
-  static std::optional<at::Tensor> taken_in(const py::object& home, const at::Tensor& parameter,
-                                            const at::Tensor& found) {
-    const py::object tensor = home.attr("_tensor");
+  std::optional<at::Tensor> taken_in(const py::object& home, const at::Tensor& parameter,
+                                     const at::Tensor& found) const {
+    const py::object tensor = home.attr(lane_->names.tensor);
     const at::Tensor& place = THPVariable_Unpack(tensor.ptr());
     if (found.is_same(place)) {
       return place;
     }
-    if (Py_REFCNT(tensor.ptr()) != home.attr("_references").cast<Py_ssize_t>() || !is_plain(place) ||
+    if (Py_REFCNT(tensor.ptr()) != home.attr(lane_->names.references).cast<Py_ssize_t>() || !is_plain(place) ||
         place.scalar_type() != found.scalar_type() || !place.sizes().equals(found.sizes())) {
       return std::nullopt;
     }
@@ -176,26 +213,27 @@ class GradientHook {
   }
 
   const std::shared_ptr<GradientLane> lane_;
-  const py::object entry_;  // weak: the entry holds the parameter, and that this hook
+  const py::weakref entry_;  // the entry holds the parameter, and that this hook
   const std::string name_;
   const at::ScalarType type_;
   const uint32_t dtype_;
   const py::object complete_;
+  std::shared_ptr<GradientFlight> flight_ = std::make_shared<GradientFlight>();
 };
 
 inline void bind_gradient_hooks(py::module_& module) {
-  py::class_<GradientFlight, std::shared_ptr<GradientFlight>>(module, "GradientFlight")
-      .def("poll", &GradientFlight::has_ended)
-      .def("wait", &GradientFlight::wait);
   py::class_<GradientLane, std::shared_ptr<GradientLane>>(module, "GradientLane")
-      .def(py::init([](py::object reducer, uint32_t reduction, double prescale, double postscale) {
-        return std::make_shared<GradientLane>(std::move(reducer), reduction, prescale, postscale);
+      .def(py::init([](py::weakref reducer, uint32_t reduction, double prescale, double postscale) {
+        return std::make_shared<GradientLane>(std::move(reducer), reduction, prescale, postscale, GradientNames{});
       }))
       .def("open", [](GradientLane& lane, uintptr_t door) { lane.door = reinterpret_cast<RingtuneDoor*>(door); })
       .def("close", [](GradientLane& lane) { lane.door = nullptr; });
   py::class_<GradientHook>(module, "GradientHook")
-      .def(py::init<std::shared_ptr<GradientLane>, py::object, std::string, const at::Tensor&, uint32_t, py::object>())
-      .def("__call__", &GradientHook::ready)
+      .def(py::init<std::shared_ptr<GradientLane>, py::weakref, std::string, const at::Tensor&, uint32_t, py::object>())
+      .def("__call__", [](const py::object& self,
+                          const py::handle& parameter) { self.cast<GradientHook&>().ready(self, parameter); })
+      .def("poll", &GradientHook::has_ended)
+      .def("wait", &GradientHook::wait)
       .def("__deepcopy__", [](const GradientHook& hook, const py::object&) { return hook.complete(); })
       .def_property_readonly("complete", &GradientHook::complete);
 }

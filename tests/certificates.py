@@ -2,6 +2,7 @@
 """Certificates for tests of TLS, by the program `openssl`."""
 
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +29,14 @@ class Authority:
 
         Args:
             name: Name of its holder, which names the files.
-            days: Days for which it holds; below 0 for one that has expired.
+            days: Days for which it holds; with 0 it has expired when the files are returned.
         """
         path = self.folder / f"{self.name}.{name}"
         _openssl("req", *_NEW_KEY, "-subj", f"/CN={name}", *_outputs(path, ".csr"))
         signed_by = ("-CA", f"{self._path}.pem", "-CAkey", f"{self._path}.key", "-CAcreateserial")
         _openssl("x509", "-req", "-in", f"{path}.csr", *signed_by, "-days", str(days), "-out", f"{path}.pem")
+        while days == 0 and _holds(f"{path}.pem"):  # within the second in which it was made
+            time.sleep(0.1)
         return f"{path}.pem", f"{path}.key", f"{self._path}.pem"
 
     def variables(self, name: str, *, days: int = 2) -> dict[str, str]:
@@ -44,6 +47,11 @@ class Authority:
 
 def _outputs(path: Path, suffix: str) -> tuple[str, ...]:
     return "-keyout", f"{path}.key", "-out", f"{path}{suffix}"
+
+
+def _holds(certificate: str) -> bool:
+    command = ["openssl", "x509", "-checkend", "0", "-noout", "-in", certificate]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _openssl(*arguments: str) -> None:

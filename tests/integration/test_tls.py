@@ -137,7 +137,7 @@ def test_a_misspelt_switch_ends_the_job_at_once(value: str) -> None:
 def test_an_expired_certificate_is_told_by_its_rank_and_by_rank_0(authority: Authority) -> None:
     """The rank's error names the files, rank 0's the reason for which a connection was refused."""
     address = f"tcp://127.0.0.1:{free_port()}"
-    certificates = [authority.variables("good"), authority.variables("expired", days=-1)]
+    certificates = [authority.variables("good"), authority.variables("expired", days=0)]
     environs = [
         explicit(rank, 2, address, **{**APART, **own, "RINGTUNE_TIMEOUT_S": "5"})
         for rank, own in enumerate(certificates)

@@ -147,7 +147,7 @@ def test_a_wrong_certificate_is_named(
 ) -> None:
     """An expired one and another authority's: the caller gets an error, and rank 0 notes the reason."""
     good = tls_by_certificates(*authority.files("good"))
-    files = authority.files("expired", days=-1) if kind == "expired" else Authority(tmp_path, "foreign").files("rank")
+    files = authority.files("expired", days=0) if kind == "expired" else Authority(tmp_path, "foreign").files("rank")
     wrong = tls_by_certificates(*files[:2], authority.files("good")[2])
     callee, caller = (good, wrong) if is_callers else (wrong, good)
     with closing(Door(callee)) as door:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the gain of `skew` where one host's link is slower than the others'.
+"""Measure the gain of `skew` where one host's link is slower than the others', and that of `wire` on any links.
 
 Start it by `python -m benchmarks.engine.uneven_hosts`, as root: hosts are network namespaces of this machine with one
-rank each. A step is one allreduce. In each round the ring, the hierarchical allreduce with even shares, and that with
-skewed shares have a window each, in a random order. Ratios are of the same round, with the 95 % interval over the
-rounds. The bound counts bytes: a host that owns no share sends and receives the message once.
+rank each. A step is one allreduce. In each round the ring, the hierarchical allreduce with even shares, that with
+skewed shares, and that with even ones whose gradients travel as bfloat16 have a window each, in a random order. Ratios
+are of the same round, with the 95 % interval over the rounds. The bound counts bytes: a host that owns no share sends
+and receives the message once.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from ringtune.measuring.bench.surface_assignment import Assignment
 from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 from ringtune.tuner import default_config
 from ringtune.tuner.host_shares import even_time, skewed_time
+from ringtune.tuner.space.parameters import can_skew
 
 MIB = 2**20
 RATE_BITS_PER_S = 10**9
@@ -37,6 +39,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "ring": {"allreduce_algorithm": "ring"},
     "even": {"allreduce_algorithm": "hierarchical"},
     "skew": {"allreduce_algorithm": "hierarchical", "skew": True},
+    "bf16": {"allreduce_algorithm": "hierarchical", "wire": "bf16"},
 }
 
 
@@ -58,7 +61,7 @@ class Shape:
     def bound(self) -> float:
         """Ratio of the bytes' time on the slowest link with even shares to that with skewed ones."""
         shares = [1.0] * (self.hosts - 1) + [self.slow_share]
-        return even_time(shares) / skewed_time(shares)
+        return even_time(shares) / skewed_time(shares) if can_skew((1,) * self.hosts) else 1.0
 
 
 def measured(shape: Shape, rounds: int, window_ms: float, network: Network) -> Mapping[str, Sequence[float]]:
@@ -103,7 +106,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.rounds < MIN_PAIRS:
         parser.error(f"there must be at least {MIN_PAIRS} rounds, for an interval")
-    table = Table("hosts", "slow link", "MiB", *(f"{name}, ms" for name in WAYS), "ring ÷ skew", "even ÷ skew", "bound")
+    names = ("hosts", "slow link", "MiB", *(f"{name}, ms" for name in WAYS))
+    table = Table(*names, "ring ÷ skew", "even ÷ skew", "bound", "even ÷ bf16")
     shapes = [Shape(h, s, m * MIB) for h in arguments.hosts for s in arguments.slow for m in arguments.mib]
     console = Console(width=150)
     for shape in shapes:
@@ -111,6 +115,7 @@ def main() -> None:
             network.set_rate(shape.hosts - 1, round(shape.slow_share * RATE_BITS_PER_S))
             times = measured(shape, arguments.rounds, arguments.window_ms, network)
         ratios = [paired_ratio(times[name], times["skew"]) for name in ("ring", "even")]
+        rounded = paired_ratio(times["even"], times["bf16"])
         cells = (
             str(shape.hosts),
             f"{shape.slow_share:g}",
@@ -118,6 +123,7 @@ def main() -> None:
             *(f"{median(times[name]):.4g}" for name in WAYS),
             *(f"{ratio.median:.3f} ({ratio})" for ratio in ratios),
             f"{shape.bound:.3f}",
+            f"{rounded.median:.3f} ({rounded})",
         )
         table.add_row(*cells)
         console.print(" | ".join(cells), highlight=False, soft_wrap=True)

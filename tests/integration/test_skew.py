@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.measuring.bench.network import Network, joined_hosts
+from ringtune.measuring.bench.network import joined_hosts
 from ringtune.tuner import read_log
 from tests.integration.hosts import needs_hosts
-from tests.integration.jobs import Finished, program, ringtune, run_job
+from tests.integration.jobs import program
+from tests.integration.networked_jobs import run_on
 from tests.integration.quick_tuning import QUICK, UNTIL_DECIDED
 
 pytestmark = needs_hosts
@@ -16,15 +17,6 @@ pytestmark = needs_hosts
 HOSTS = 3
 RATE = 200_000_000  # bits per second: two busy cores do not limit it
 SLOW = pytest.mark.parametrize("is_uneven", [True, False])
-
-
-def run_on(network: Network, *words: str, **environ: str) -> Finished:
-    """Run a job with a rank on each host to its successful end."""
-    remote = ("-H", network.places(HOSTS), "--rsh", str(network.remote_shell), "--no-prefix-output")
-    command = network.hosts[0].launcher_command(*ringtune("run", "-np", str(HOSTS), *remote, *words))
-    finished = run_job(command, environ)
-    assert 0 == finished.code, finished.text
-    return finished
 
 
 @SLOW

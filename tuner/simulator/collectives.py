@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.host_shares import even_time, skewed_time, skewed_traffic, skewed_turn_time
+from ringtune.tuner.space.parameters import ROUNDED_SHARE
 
 from .cluster import Cluster
 from .knobs import Algorithm
@@ -40,6 +41,7 @@ class Task:
         chunk_bytes: Size C of a chunk.
         memory_share: Share of the message that is in no cache when the allreduce begins.
         is_skewed: Whether hosts reduce uneven shares.
+        is_rounded: Whether hosts exchange the half of the bytes, rounded.
     """
 
     machine: SimulatedMachine
@@ -48,6 +50,12 @@ class Task:
     chunk_bytes: int
     memory_share: float = 0.0
     is_skewed: bool = False
+    is_rounded: bool = False
+
+    @property
+    def exchanged_bytes(self) -> float:
+        """Size of the message between hosts."""
+        return self.message_bytes * (ROUNDED_SHARE if self.is_rounded else 1.0)
 
     def sync_ms(self, stretch: float) -> float:
         """Return the time to detect that all ranks of the host have finished a phase."""
@@ -156,7 +164,7 @@ def _hierarchical(task: Task, stretch: float) -> Duration:
     """
     cluster, machine, size = task.cluster, task.machine, task.message_bytes
     chunks = max(1, math.ceil(size / task.chunk_bytes))
-    block = min(task.chunk_bytes, size) / cluster.ranks_per_host
+    block = min(task.chunk_bytes, size) / cluster.ranks_per_host * task.exchanged_bytes / max(size, 1)
     is_whole = block <= ENGINE_FACTS.whole_block_max_bytes or cluster.hosts == 2
     rounds, others = (1 if is_whole else 2), cluster.hosts - 1
     sent_bytes, wire_bytes, turn_bytes = _between_hosts(task, is_whole=is_whole)
@@ -183,9 +191,9 @@ def _between_hosts(task: Task, *, is_whole: bool) -> tuple[float, float, float]:
         task: The allreduce.
         is_whole: Whether blocks are exchanged whole, in which hosts have no shares.
     """
-    size, hosts, rates = task.message_bytes, task.cluster.hosts, task.cluster.link_rates
+    size, hosts, rates = task.exchanged_bytes, task.cluster.hosts, task.cluster.link_rates
     if is_whole:
-        sent = float(size * (hosts - 1))
+        sent = size * (hosts - 1)
         return sent, sent / min(rates), sent / min(rates)
     if task.is_skewed:
         return size * skewed_traffic(rates), size * skewed_time(rates), size * skewed_turn_time(rates)

@@ -9,7 +9,7 @@ from ringtune.errors import ConfigError
 from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.host_shares import are_uneven
 from ringtune.tuner.space.config import Value
-from ringtune.tuner.space.parameters import AUTO
+from ringtune.tuner.space.parameters import AUTO, is_rounded
 
 from .cluster import Cluster
 
@@ -41,6 +41,7 @@ class Knobs:
         algorithm: Algorithm inside one host; None is `auto`.
         chunk_bytes: Size of a chunk, which is moved at once; None is `auto`.
         skew: Whether hosts reduce shares in proportion to the rates of their links.
+        is_rounded: Whether gradients are rounded between hosts.
     """
 
     fusion_bytes: int
@@ -50,6 +51,7 @@ class Knobs:
     algorithm: Algorithm | None
     chunk_bytes: int | None
     skew: bool = False
+    is_rounded: bool = False
 
     @classmethod
     def of(cls, config: Mapping[str, Value]) -> "Knobs":
@@ -73,6 +75,7 @@ class Knobs:
                 algorithm=None if algorithm == AUTO else Algorithm(algorithm),
                 chunk_bytes=None if chunk == AUTO else int(chunk),
                 skew=bool(config["skew"]),
+                is_rounded=is_rounded(config),
             )
         except KeyError as error:
             raise ConfigError(f"the config lacks {error}; give a value for every parameter of the engine") from error
@@ -87,7 +90,7 @@ class Knobs:
             is_registered: Whether all of them are in registered memory.
         """
         if cluster.hosts > 1:
-            is_by_host = self.hierarchical_allreduce or cluster.ranks_per_host == 1
+            is_by_host = self.hierarchical_allreduce or cluster.ranks_per_host == 1 or self.is_rounded
             return Algorithm.HIERARCHICAL if is_by_host else Algorithm.RING
         if self.algorithm is not None:
             return self.algorithm

@@ -207,7 +207,8 @@ class _RankState:
         self._work((self._machine.response_us + len(fused) * self._machine.response_tensor_us) * US_TO_MS)
         algorithm = self._knobs.algorithm_for(self._cluster, size, is_registered=fused[0].is_registered)
         chunk_bytes, is_skewed = self._knobs.chunk_for(self._cluster, size), self._knobs.is_skewed(self._cluster)
-        task = Task(self._machine, self._cluster, size, chunk_bytes, self._memory_share, is_skewed)
+        is_rounded = self._knobs.is_rounded
+        task = Task(self._machine, self._cluster, size, chunk_bytes, self._memory_share, is_skewed, is_rounded)
         start_ms = self._now_ms
         self._run(lambda stretch: allreduce_time(algorithm, task, stretch))
         self._responses.append(Response(start_ms, self._now_ms, len(fused), size, algorithm))

@@ -34,6 +34,13 @@ ALGORITHMS_OF_ONE_HOST = ("direct", "reduce_scatter_allgather")
 CONNECTIONS = "connections"
 """Parameter with an effect on several hosts only, if TCP carries the data between them."""
 
+WIRE = "wire"
+"""Parameter with an effect between hosts only: `bf16` rounds gradients of float32. The tuner varies it where the user
+allows that, for it is not as exact as its default."""
+
+ROUNDED_SHARE = 0.5
+"""Bytes between hosts under `wire` bf16, of those of float32."""
+
 HIERARCHICAL = ("hierarchical_allreduce", "hierarchical_allgather")
 """Parameters with an effect on several hosts only, if one of them has several ranks."""
 
@@ -58,6 +65,7 @@ def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]
         BooleanParameter("nccl_hierarchical", default=False),
         NumberParameter("connections", 1, MAX_CONNECTIONS, 1, scale="log2", step=1),
         BooleanParameter("skew", default=False),
+        CategoryParameter("wire", ("exact", "bf16"), "exact"),
     )
 
 
@@ -102,6 +110,11 @@ def goes_by_host(config: Mapping[str, Value], ranks_per_host: Sequence[int]) -> 
     return bool(config["hierarchical_allreduce"]) or (len(ranks_per_host) > 1 and max(ranks_per_host) == 1)
 
 
+def is_rounded(config: Mapping[str, Value]) -> bool:
+    """Return whether gradients are rounded between hosts."""
+    return config.get(WIRE) == "bf16"
+
+
 def _has_hierarchy(ranks_per_host: Sequence[int]) -> bool:
     return len(ranks_per_host) > 1 and max(ranks_per_host) > 1
 
@@ -118,7 +131,7 @@ def pinned_by_layout(ranks_per_host: Sequence[int], algorithm: Value = AUTO) -> 
         ranks_per_host: Number of ranks on each host.
         algorithm: Value that is asked for as `allreduce_algorithm`; one that cannot run there is `auto`.
     """
-    pinned: dict[str, Value] = {CONNECTIONS: 1} if len(ranks_per_host) == 1 else {}
+    pinned: dict[str, Value] = {CONNECTIONS: 1, WIRE: "exact"} if len(ranks_per_host) == 1 else {}
     if not _has_hierarchy(ranks_per_host):
         pinned.update(dict.fromkeys((*HIERARCHICAL, NCCL_HIERARCHICAL), False))
     if not can_skew(ranks_per_host):
@@ -135,6 +148,7 @@ def tunable_names(
     is_on_nccl: bool = False,
     has_lanes: bool = True,
     has_uneven_links: bool = False,
+    may_round: bool = False,
 ) -> tuple[str, ...]:
     """Return the names of the parameters that are worth tuning in a layout.
 
@@ -144,11 +158,12 @@ def tunable_names(
         is_on_nccl: Whether NCCL carries the job's gradients.
         has_lanes: Whether ranks of different hosts have further connections that `connections` can use.
         has_uneven_links: Whether the links of the hosts were measured, and differ by so much that `skew` has an effect.
+        may_round: Whether the user allows that gradients are rounded between hosts.
     """
     if is_on_nccl:
         return (*TUNED_ON_NCCL, *([NCCL_HIERARCHICAL] if _has_hierarchy(ranks_per_host) else []))
-    skew = (SKEW,) if has_uneven_links and can_skew(ranks_per_host) else ()
-    between_hosts = (CONNECTIONS, *skew) if len(ranks_per_host) > 1 and has_lanes else skew
+    acts = {CONNECTIONS: has_lanes, SKEW: has_uneven_links and can_skew(ranks_per_host), WIRE: may_round}
+    between_hosts = [name for name, does_act in acts.items() if does_act and len(ranks_per_host) > 1]
     if not _has_hierarchy(ranks_per_host):
         return (*TUNED_ON_ONE_HOST, *between_hosts)
     return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]), *between_hosts)

@@ -21,13 +21,22 @@ std::string in_words(const Range<T>& allowed) {
 
 std::string in_words(AnyValue) { return "any value"; }
 
+template <size_t kCount>
+std::string in_words(const OneOf<kCount>& allowed) {
+  std::string text;
+  for (const std::string_view name : allowed.names) {
+    text += (text.empty() ? "" : ", ") + std::string(name);
+  }
+  return text;
+}
+
 template <typename T>
 bool is_auto(const Range<T>& allowed, T value) {
   return allowed.zero == Zero::kAuto && value == 0;
 }
 
-template <typename T>
-bool is_auto(AnyValue, const T&) {
+template <typename Names, typename T>
+bool is_auto(const Names&, const T&) {
   return false;
 }
 

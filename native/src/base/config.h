@@ -2,9 +2,12 @@
 // The engine's knobs: one table, and EngineConfig, which holds a value for each row.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "base/status.h"
@@ -20,6 +23,10 @@ inline constexpr uint64_t kMaxChunkBytes = 4 * kMiB;
 inline constexpr uint64_t kMaxConnections = 16;
 
 inline constexpr const char* kAutoAlgorithm = "auto";
+
+// Values of `wire`.
+inline constexpr const char* kWireExact = "exact";
+inline constexpr const char* kWireBf16 = "bf16";
 
 // Meaning of 0 for a number whose range does not hold it.
 enum class Zero : uint8_t { kRefused, kOff, kAuto };
@@ -49,6 +56,13 @@ struct AnyValue {
   }
 };
 
+template <size_t kCount>
+struct OneOf {
+  constexpr bool allows(std::string_view value) const { return std::ranges::find(names, value) != names.end(); }
+
+  std::array<std::string_view, kCount> names;
+};
+
 // A row per knob: name, type, default, allowed values, description. Everything that concerns all knobs iterates over
 // these rows: the struct, the checks, the hash, the wire format, the Python binding and, through it, the metrics. Their
 // order is that of the wire format and of the hash, so that a new knob comes last.
@@ -69,7 +83,9 @@ struct AnyValue {
   KNOB(nccl_hierarchical, bool, false, AnyValue(), "NCCL reduces inside each host, the engine's network across.")     \
   KNOB(connections, uint64_t, 1, Range<uint64_t>(1, kMaxConnections),                                                 \
        "TCP connections that share the messages between two ranks of different hosts.")                               \
-  KNOB(skew, bool, false, AnyValue(), "Hosts reduce shares in proportion to the measured rates of their links.")
+  KNOB(skew, bool, false, AnyValue(), "Hosts reduce shares in proportion to the measured rates of their links.")      \
+  KNOB(wire, std::string, kWireExact, (OneOf<2>{{kWireExact, kWireBf16}}),                                            \
+       "Form in which gradients of float32 travel between hosts; bf16 rounds them.")
 
 #define RINGTUNE_FIELD(name, type, initial, allowed, description) type name = initial;
 struct EngineConfig {

@@ -44,7 +44,8 @@ void put_bounds(KnobRow& row, const Range<T>& allowed) {
   row.special = special_value(allowed.zero);
 }
 
-void put_bounds(KnobRow&, AnyValue) {}
+template <typename Names>
+void put_bounds(KnobRow&, const Names&) {}
 
 template <typename T, typename Allowed>
 KnobRow as_row(const Knob<T, Allowed>& knob) {

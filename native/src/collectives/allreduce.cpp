@@ -85,6 +85,13 @@ int registered_algorithm(const Layout& layout, size_t bytes) {
   });
 }
 
+int rounding_algorithm(int chosen) {
+  const bool is_whole = kAlgorithms[static_cast<size_t>(chosen)].run == &hierarchical_whole_allreduce;
+  return first_row([&](const AllreduceAlgorithm& row) {
+    return row.run == (is_whole ? &hierarchical_whole_allreduce : &hierarchical_allreduce);
+  });
+}
+
 int algorithm_named(std::string_view name) {
   return first_row([name](const AllreduceAlgorithm& row) { return row.name == name; });
 }

@@ -24,6 +24,8 @@ struct AllreduceTask {
   const GatherList& data;
   const Reduction& reduction;
   size_t chunk_bytes;  // a multiple of the cache line
+  // Float32 travels between hosts as bfloat16: only `rounding_algorithm`s do that.
+  bool is_rounded = false;
 };
 
 inline constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
@@ -60,6 +62,8 @@ int registered_algorithm(const Layout& layout, size_t bytes);
 // True for the rows that `auto` may choose. Between hosts rows go host by host where `hierarchical_allreduce` is on,
 // else they take all ranks alike; where every host has one rank, either will do.
 bool is_choice_of_auto(const AllreduceAlgorithm& algorithm, const Layout& layout, bool is_hierarchical);
+// The row that rounds in the place of one that was chosen for a message between hosts: itself, if it can.
+int rounding_algorithm(int chosen);
 // The row of that name; past the last one if there is none.
 int algorithm_named(std::string_view name);
 

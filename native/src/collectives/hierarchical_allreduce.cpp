@@ -9,10 +9,16 @@
 // is cut into one *share* per host: every host gets the partial results of its share, reduces them, and sends the
 // result to the others. Shares are even, or follow the rates of the hosts' links (host_shares.h). In all cases partial
 // results are reduced in the pairwise order of the hosts (pairwise.h).
+// Where the task is rounded, a host's partial results travel as bfloat16, are summed in float32 in the order of the
+// hosts, and the sum is rounded again, in the one round as in the two: every host gets the same bits. With h hosts, the
+// partial results s and their exact sum S, a result is within 2^-8 (|s_1| + ... + |s_h| + |S|) (1 + 2^-8) of S, but for
+// what sums in float32 add.
+//
 // `hierarchical_whole` exchanges whole blocks of any size, for links where a round costs more than many bytes.
 //
 // While a block is on its way, the next chunks are staged and reduced inside the host: the network need not wait.
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -28,6 +34,9 @@ namespace {
 // Blocks whose partial results are in use at once: one is on its way while the next is reduced.
 constexpr uint64_t kSlots = 2;
 
+// Float32 to bfloat16 as a result of one partial result, and back as a partial result of one contribution.
+constexpr Reduction kRounding{DataType::kBFloat16};
+
 class Counterparts {
  public:
   Counterparts(const AllreduceTask& task, size_t max_whole_bytes)
@@ -36,14 +45,16 @@ class Counterparts {
         max_whole_bytes_(max_whole_bytes),
         hosts_(context_.layout.host_count()),
         shares_(context_.shares == nullptr ? HostShares(hosts_) : *context_.shares),
-        stored_bytes_(element_bytes(reduction_.dtype)),
+        is_rounded_(task.is_rounded),
+        rounded_{DataType::kBFloat16, reduction_.op, 1, reduction_.postscale, reduction_.ranks},
         partial_bytes_(element_bytes(accumulator_dtype(reduction_.dtype))),
+        sent_bytes_(is_rounded_ ? sizeof(BFloat16) : partial_bytes_),
+        result_bytes_(is_rounded_ ? sizeof(BFloat16) : element_bytes(reduction_.dtype)),
         partials_(static_cast<size_t>(hosts_)) {}
 
   // Whole: (hosts - 1) partial blocks go out. Shares: as many partial shares, and as many results of a share.
   bool is_whole(size_t elements) const {
-    return elements * partial_bytes_ <= max_whole_bytes_ ||
-           hosts_count() * partial_bytes_ <= partial_bytes_ + stored_bytes_;
+    return elements * sent_bytes_ <= max_whole_bytes_ || hosts_count() * sent_bytes_ <= sent_bytes_ + result_bytes_;
   }
 
   // For blocks of up to so many elements.
@@ -51,9 +62,12 @@ class Counterparts {
     max_elements_ = max_elements;
     const size_t stride = is_whole(max_elements)
                               ? max_elements
-                              : std::max(shares_.room(max_elements, own_host()), max_whole_bytes_ / partial_bytes_);
-    slot_elements_ = max_elements + stride * hosts_count();
-    return scratch_.allocate(kSlots * slot_elements_ * partial_bytes_);
+                              : std::max(shares_.room(max_elements, own_host()), max_whole_bytes_ / sent_bytes_);
+    const size_t rounded_elements = is_rounded_ ? 2 * max_elements : 0;
+    slot_bytes_ =
+        max_elements * partial_bytes_ + rounded_elements * sizeof(BFloat16) + stride * hosts_count() * sent_bytes_;
+    slot_bytes_ = round_up(slot_bytes_, kCacheLine);
+    return scratch_.allocate(kSlots * slot_bytes_);
   }
 
   // The three steps of a block, of which each waits for what the one before has begun. Other blocks' steps may come
@@ -61,44 +75,57 @@ class Counterparts {
 
   // Reduces this host's contributions to a piece of the block.
   void reduce_own(uint64_t chunk, std::span<const std::byte* const> contributions, size_t first, size_t elements) {
-    reduce(reduction_, {{}, contributions}, ReductionOutput::kPartial, partial(chunk) + first * partial_bytes_,
-           elements);
+    std::byte* const own = partial(chunk) + first * partial_bytes_;
+    reduce(reduction_, {{}, contributions}, ReductionOutput::kPartial, own, elements);
+    if (is_rounded_) {
+      const std::array<const std::byte*, 1> exact{own};
+      reduce(kRounding, {exact, {}}, ReductionOutput::kResult, sent(chunk) + first * sent_bytes_, elements);
+    }
   }
   // When all pieces are.
   Status begin(uint64_t chunk, size_t elements) {
     if (is_whole(elements)) {
-      const ByteSpan all(partial(chunk), elements * partial_bytes_);
+      const ByteSpan all(sent(chunk), elements * sent_bytes_);
       return begin_with_all(
           [&](int) { return all; },
-          [&](int from) { return MutableByteSpan(incoming(chunk, elements, from), elements * partial_bytes_); });
+          [&](int from) { return MutableByteSpan(incoming(chunk, elements, from), elements * sent_bytes_); });
     }
     const size_t own_elements = shares_.of(elements, own_host()).elements;
     return begin_with_all(
         [&](int to) {
           const HostShare theirs = shares_.of(elements, to);
-          return ByteSpan(partial(chunk) + theirs.first * partial_bytes_, theirs.elements * partial_bytes_);
+          return ByteSpan(sent(chunk) + theirs.first * sent_bytes_, theirs.elements * sent_bytes_);
         },
-        [&](int from) { return MutableByteSpan(incoming(chunk, own_elements, from), own_elements * partial_bytes_); });
+        [&](int from) { return MutableByteSpan(incoming(chunk, own_elements, from), own_elements * sent_bytes_); });
   }
 
   // Reduces what has arrived into the target: all of the block, or the own share of it.
   Status reduce_arrived(uint64_t chunk, std::byte* target, size_t elements) {
     if (Status s = finish_with_all(); !s.ok()) return s;
+    std::byte* const results = is_rounded_ ? rounded_results(chunk) : target;
     if (is_whole(elements)) {
-      reduce_partials(chunk, partial(chunk), elements, target, elements);
+      reduce_partials(chunk, {0, elements}, results);
       return Status::ok_status();
     }
-    const HostShare own = shares_.of(elements, own_host());
-    reduce_partials(chunk, partial(chunk) + own.first * partial_bytes_, own.elements,
-                    target + own.first * stored_bytes_, own.elements);
+    reduce_partials(chunk, shares_.of(elements, own_host()), results);
     const auto result_of = [&](int of) {
       const HostShare reduced = shares_.of(elements, of);
-      return MutableByteSpan(target + reduced.first * stored_bytes_, reduced.elements * stored_bytes_);
+      return MutableByteSpan(results + reduced.first * result_bytes_, reduced.elements * result_bytes_);
     };
     return begin_with_all([&](int) { return result_of(own_host()); }, result_of);
   }
 
-  Status end(size_t elements) { return is_whole(elements) ? Status::ok_status() : finish_with_all(); }
+  // The target has the block's results afterwards.
+  Status end(uint64_t chunk, std::byte* target, size_t elements) {
+    if (!is_whole(elements)) {
+      if (Status s = finish_with_all(); !s.ok()) return s;
+    }
+    if (is_rounded_) {
+      const std::array<const std::byte*, 1> results{rounded_results(chunk)};
+      reduce(kRounding, {{}, results}, ReductionOutput::kPartial, target, elements);
+    }
+    return Status::ok_status();
+  }
 
  private:
   size_t hosts_count() const { return static_cast<size_t>(hosts_); }
@@ -108,9 +135,14 @@ class Counterparts {
     return context_.layout.ranks_of(host)[static_cast<size_t>(context_.layout.local_rank())];
   }
 
-  std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_elements_ * partial_bytes_; }
+  std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_bytes_; }
+  std::byte* after_partial(uint64_t chunk) { return partial(chunk) + max_elements_ * partial_bytes_; }
+  // What goes out of the own partial results.
+  std::byte* sent(uint64_t chunk) { return is_rounded_ ? after_partial(chunk) : partial(chunk); }
+  std::byte* rounded_results(uint64_t chunk) { return after_partial(chunk) + max_elements_ * sizeof(BFloat16); }
   std::byte* incoming(uint64_t chunk, size_t stride, int host) {
-    return partial(chunk) + (max_elements_ + stride * static_cast<size_t>(host)) * partial_bytes_;
+    const size_t rounded_bytes = is_rounded_ ? 2 * max_elements_ * sizeof(BFloat16) : 0;
+    return after_partial(chunk) + rounded_bytes + stride * static_cast<size_t>(host) * sent_bytes_;
   }
 
   // Begins to send `outgoing(host)` to the counterpart on each other host, and to receive `arriving(host)` from it.
@@ -132,12 +164,19 @@ class Counterparts {
     return Status::ok_status();
   }
 
-  // Reduces the own partial result and those that have arrived, `stride` elements apart.
-  void reduce_partials(uint64_t chunk, std::byte* own, size_t stride, std::byte* target, size_t elements) {
+  // Reduces the share's own partial results and those that have arrived.
+  void reduce_partials(uint64_t chunk, const HostShare& share, std::byte* results) {
     for (int from = 0; from < hosts_; ++from) {
-      partials_[static_cast<size_t>(from)] = from == own_host() ? own : incoming(chunk, stride, from);
+      partials_[static_cast<size_t>(from)] =
+          from == own_host() ? sent(chunk) + share.first * sent_bytes_ : incoming(chunk, share.elements, from);
     }
-    reduce_in_pairs(reduction_, partials_, target, elements);
+    std::byte* const target = results + share.first * result_bytes_;
+    if (is_rounded_) {
+      const std::vector<const std::byte*> by_host(partials_.begin(), partials_.end());
+      reduce(rounded_, {{}, by_host}, ReductionOutput::kResult, target, share.elements);
+    } else {
+      reduce_in_pairs(reduction_, partials_, target, share.elements);
+    }
   }
 
   const Reduction& reduction_;
@@ -145,11 +184,15 @@ class Counterparts {
   size_t max_whole_bytes_;  // of a block's partial results
   int hosts_;
   HostShares shares_;
-  size_t stored_bytes_;
-  size_t partial_bytes_;
+  bool is_rounded_;
+  Reduction rounded_;     // of rounded partial results, which are scaled already
+  size_t partial_bytes_;  // of an element, as the next ones
+  size_t sent_bytes_;
+  size_t result_bytes_;
   size_t max_elements_ = 0;
-  size_t slot_elements_ = 0;
-  AlignedBuffer scratch_;  // per slot the own partial block, then what arrives
+  size_t slot_bytes_ = 0;
+  // Per slot the own partial block; where the task is rounded, that block and its results, rounded; then what arrives.
+  AlignedBuffer scratch_;
   std::vector<std::byte*> partials_;
 };
 
@@ -222,7 +265,7 @@ class HierarchicalAllreduce {
 
   Status end_block(uint64_t chunk) {
     if (!chunks_.is_owner()) return Status::ok_status();
-    if (Status s = counterparts_.end(chunks_.elements(chunk)); !s.ok()) return s;
+    if (Status s = counterparts_.end(chunk, chunks_.published(chunk), chunks_.elements(chunk)); !s.ok()) return s;
     chunks_.keep_published(chunk);
     chunks_.publish(chunk);
     return Status::ok_status();

@@ -276,7 +276,8 @@ void Coordinator::choose_algorithm(Response& response, const LedgerEntry& first,
   if (kind == OpKind::kAllreduce) {
     const TensorMemory memory = first.is_registered() ? TensorMemory::kRegistered : TensorMemory::kAny;
     const AllreduceChoice choice = choose_allreduce(config_, table_, layout_, memory, bytes);
-    response.algorithm = static_cast<uint8_t>(choice.algorithm);
+    const bool is_rounded = config_.wire == kWireBf16 && first.signature().is_gradient;
+    response.algorithm = static_cast<uint8_t>(is_rounded ? rounding_algorithm(choice.algorithm) : choice.algorithm);
     response.chunk_bytes = choice.chunk_bytes;
   } else if (kind == OpKind::kAllgather) {
     response.algorithm = static_cast<uint8_t>(config_.hierarchical_allgather);

@@ -36,6 +36,12 @@ Status check_algorithm(const std::string& name) {
   return {StatusCode::kConfigError, "allreduce_algorithm='" + name + "' is unknown; known are " + known};
 }
 
+// Sums are what rounding leaves the meaning of.
+bool can_be_rounded(const Signature& signature) {
+  return signature.dtype == DataType::kFloat32 &&
+         (signature.op == ReduceOp::kSum || signature.op == ReduceOp::kAverage);
+}
+
 // A submission with all but its handle. The signature of a ragged kind has the shape of a row.
 Submission make_submission(OpKind kind, const TensorArguments& tensor, const ReduceArguments& reduce = {}) {
   Submission submission;
@@ -176,6 +182,7 @@ Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArgume
   }
   if (is_gradient) {
     steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
+    submission.signature.is_gradient = layout_.host_count() > 1 && can_be_rounded(submission.signature);
   }
   return submit(std::move(submission), tensor.stream, is_gradient, handle, std::move(on_end));
 }

@@ -52,6 +52,7 @@ void Executor::set_config(const EngineConfig& config) {
   if (links_ != nullptr) {
     links_->use_connections(config.connections);
   }
+  may_round_ = config.wire == kWireBf16;
 }
 
 Status Executor::run(const Response& response, std::vector<Submission>& tensors) {
@@ -79,15 +80,18 @@ Status Executor::allreduce(const Response& response, const std::vector<Submissio
   for (const Submission& tensor : tensors) {
     data.add(tensor.input, tensor.output, tensor.bytes());
   }
+  const Signature& signature = tensors.front().signature;
+  const bool is_rounded = may_round_ && signature.is_gradient;
   const AllreduceAlgorithm& algorithm = algorithms[response.algorithm];
   const bool may_skew = !shares_.is_even() && algorithm.run == &hierarchical_allreduce;
   const size_t chunk_bytes = may_skew ? skewed_chunk_bytes(response.chunk_bytes, data.bytes()) : response.chunk_bytes;
   counters_.add(Counter::kBytesReduced, data.bytes());
   counters_.add(Counter::kChunks, chunk_count(data.bytes(), chunk_bytes));
   counters_.add_algorithm_use(response.algorithm);
-  const Reduction reduction = reduction_of(tensors.front().signature, layout_.world_size());
+  const Reduction reduction = reduction_of(signature, layout_.world_size());
   CollectiveContext context = make_context();
-  const AllreduceTask task{context, data, reduction, chunk_bytes};
+  const AllreduceTask task{context, data, reduction, chunk_bytes, is_rounded};
+  counters_.add(Counter::kRoundedAllreduces, static_cast<uint64_t>(is_rounded));
   if (may_skew && has_shares(task)) {
     counters_.add(Counter::kSkewedAllreduces);
   }

@@ -60,6 +60,7 @@ class Executor {
   Counters& counters_;
   HostShares shares_;
   bool is_chunk_auto_ = true;
+  bool may_round_ = false;  // the config allows it
 };
 
 }  // namespace ringtune

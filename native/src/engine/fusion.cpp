@@ -8,7 +8,9 @@ namespace ringtune {
 
 // Adasum weighs every tensor by itself.
 bool is_fusable(const Signature& a, const Signature& b) {
-  const auto traits = [](const Signature& s) { return std::tie(s.kind, s.dtype, s.op, s.prescale, s.postscale); };
+  const auto traits = [](const Signature& s) {
+    return std::tie(s.kind, s.dtype, s.op, s.prescale, s.postscale, s.is_gradient);
+  };
   return a.kind == OpKind::kAllreduce && a.op != ReduceOp::kAdasum && traits(a) == traits(b) && a.group == b.group;
 }
 

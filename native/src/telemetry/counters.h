@@ -25,9 +25,10 @@ enum class Counter : uint8_t {
   kNcclLimitedResponses,
   kNcclHierarchicalResponses,
   kSkewedAllreduces,
+  kRoundedAllreduces,
 };
 
-inline constexpr std::array<std::string_view, 15> kCounterNames{"cycles",
+inline constexpr std::array<std::string_view, 16> kCounterNames{"cycles",
                                                                 "responses",
                                                                 "tensors",
                                                                 "bytes_reduced",
@@ -41,7 +42,8 @@ inline constexpr std::array<std::string_view, 15> kCounterNames{"cycles",
                                                                 "nccl_packed_tensors",
                                                                 "nccl_limited_responses",
                                                                 "nccl_hierarchical_responses",
-                                                                "skewed_allreduces"};
+                                                                "skewed_allreduces",
+                                                                "rounded_allreduces"};
 
 class Counters {
  public:

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, kOpKindCount> kKindNames{"allreduce",    
                                                                 "reducescatter", "alltoall",  "join"};
 constexpr int kStatusCodeCount = 8;
 // Smallest encodings, for the check of counts.
-constexpr size_t kMinItemBytes = 4 + 4 + 4 + 8 + 8 + 4 + 4 + 4 + 8;
+constexpr size_t kMinItemBytes = 4 + 4 + 4 + 8 + 8 + 4 + 4 + 4 + 1 + 8;
 constexpr size_t kMinTensorBytes = 4 + 4 + 1;
 
 void put_signature(Writer& writer, const Signature& signature) {
@@ -32,6 +32,7 @@ void put_signature(Writer& writer, const Signature& signature) {
   }
   writer.put_string(signature.group);
   writer.put(signature.group_size);
+  writer.put(static_cast<uint8_t>(signature.is_gradient));
 }
 
 Signature get_signature(Reader& reader) {
@@ -49,6 +50,7 @@ Signature get_signature(Reader& reader) {
   }
   signature.group = reader.get_string();
   signature.group_size = reader.get<uint32_t>();
+  signature.is_gradient = reader.get<uint8_t>() != 0;
   return signature;
 }
 

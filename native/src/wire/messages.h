@@ -41,6 +41,7 @@ struct Signature {
   std::string group;           // tensors of one group go together or not at all; empty: none
   uint32_t group_size = 0;
   MemoryKind memory = MemoryKind::kHost;
+  bool is_gradient = false;  // an allreduce that the knob `wire` may round between hosts
 
   bool operator==(const Signature&) const = default;
 

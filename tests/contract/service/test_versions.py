@@ -22,7 +22,7 @@ from tests.contract.service.applications import application
 
 FOLDER = Path(__file__).with_name("versions")
 RECORDINGS = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
-FIRST, TODAY = "seven_knobs", "twelve_knobs"
+FIRST, TODAY = "seven_knobs", "thirteen_knobs"
 EVERY_KNOB = [parameter.name for parameter in ENGINE_PARAMETERS]
 JSON_LINES = {"content-type": "application/x-ndjson"}
 LEDGER_COLUMNS = ("trial_id", "config", "config_digest", "body_digest", "status", "status_reason", "phase")

@@ -42,6 +42,14 @@ void expect_bounds(const Knob<T, AnyValue>& knob) {
   EXPECT_FALSE(is_refused(knob, testing::other_value(EngineConfig().*knob.value))) << knob.name;
 }
 
+template <typename T, size_t kCount>
+void expect_bounds(const Knob<T, OneOf<kCount>>& knob) {
+  for (const std::string_view name : knob.allowed.names) {
+    EXPECT_FALSE(is_refused(knob, T(name))) << knob.name;
+    EXPECT_TRUE(is_refused(knob, testing::other_value(T(name)))) << knob.name;
+  }
+}
+
 TEST(Config, EveryRowsBoundsAreKept) {
   for_each_knob([](const auto& knob) { expect_bounds(knob); });
 }
@@ -51,6 +59,13 @@ TEST(Config, ARefusalNamesTheValueAndWhatIsAllowed) {
   config.chunk_bytes = 5;
 
   EXPECT_EQ("chunk_bytes=5 is not allowed; allowed: auto or 16384 to 4194304", validate(config).message());
+}
+
+TEST(Config, ARefusalOfANameSaysWhichThereAre) {
+  EngineConfig config;
+  config.wire = "fp8";
+
+  EXPECT_EQ("wire=fp8 is not allowed; allowed: exact, bf16", validate(config).message());
 }
 
 TEST(Config, ADescriptionNamesKnobsAndValues) {

@@ -86,6 +86,7 @@ EngineConfig random_config(std::mt19937& random, bool has_hosts) {
   config.hierarchical_allreduce = has_hosts && random() % 2 == 0;
   config.connections = random() % 2 == 0 ? 1 : 1 + random() % kLanes;
   config.skew = random() % 2 == 0;
+  config.wire = random() % 2 == 0 ? kWireExact : kWireBf16;
   return config;
 }
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.space.config import Config
-from ringtune.tuner.space.parameters import AUTO, goes_by_host
+from ringtune.tuner.space.parameters import AUTO, goes_by_host, is_rounded
 
 Array = NDArray[np.float64]
 
@@ -55,6 +55,7 @@ class KnobColumns:
     chunk_bytes: Array
     is_chunk_auto: Array
     is_skewed: Array
+    is_rounded: Array
 
     @classmethod
     def of(cls, configs: Sequence[Config], job: JobShape) -> "KnobColumns":
@@ -69,4 +70,5 @@ class KnobColumns:
             np.array(chunks, dtype=float),
             np.array([config["chunk_bytes"] == AUTO for config in configs], dtype=float),
             np.array([bool(config.get("skew")) for config in configs], dtype=float),
+            np.array([is_rounded(config) for config in configs], dtype=float),
         )

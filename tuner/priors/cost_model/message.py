@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.host_shares import are_uneven, skewed_time, skewed_traffic, skewed_turn_time
-from ringtune.tuner.space.parameters import KIB
+from ringtune.tuner.space.parameters import KIB, ROUNDED_SHARE
 
 from .costs import Constant, EngineCosts
 from .job import JobShape, KnobColumns
@@ -79,7 +79,9 @@ class Message:
         )
         chunks = np.ceil(message_bytes / chunk_bytes)
         pieces = np.maximum(chunks, 1.0)
-        block_bytes = np.minimum(chunk_bytes, message_bytes) / owners
+        is_rounded = knobs.is_rounded > 0
+        share = np.where(is_rounded, ROUNDED_SHARE, 1.0)
+        block_bytes = share * np.minimum(chunk_bytes, message_bytes) / owners
         is_whole = (block_bytes <= ENGINE_FACTS.whole_block_max_bytes) | (hosts == 2)
         rounds = np.where(is_whole, 1.0, 2.0)
         sent_bytes = wire_bytes = turn_bytes = np.where(is_whole, 1.0, 2.0 / hosts) * (hosts - 1) * message_bytes
@@ -94,15 +96,15 @@ class Message:
             slowness=np.where(chunk_bytes > CACHE_BYTES, OUT_OF_CACHE, 1.0),
             chunks=chunks,
             turns=np.maximum(np.ceil(message_bytes / (job.world_size * chunk_bytes)), 1.0),
-            is_hierarchical=knobs.is_hierarchical > 0,
+            is_hierarchical=(knobs.is_hierarchical > 0) | is_rounded,
             is_overlapped=chunk_bytes <= ENGINE_FACTS.overlapped_chunk_max_bytes,
             pieces=pieces,
             rounds=rounds,
-            sent_bytes=sent_bytes,
-            wire_bytes=wire_bytes,
-            turn_bytes=turn_bytes,
+            sent_bytes=share * sent_bytes,
+            wire_bytes=share * wire_bytes,
+            turn_bytes=share * turn_bytes,
             rank_messages=2.0 * pieces * rounds * (hosts - 1),
-            rank_bytes=2.0 * sent_bytes / owners,
+            rank_bytes=2.0 * share * sent_bytes / owners,
         )
 
     def durations_s(self, costs: EngineCosts) -> tuple[Array, Array]:

@@ -38,6 +38,10 @@ COUNTERS: Mapping[str, tuple[str, str]] = {
         "ringtune_engine_skewed_allreduces_total",
         "Allreduces in which hosts reduced shares by the rates of their links.",
     ),
+    "rounded_allreduces": (
+        "ringtune_engine_rounded_allreduces_total",
+        "Allreduces whose gradients were rounded to bfloat16 between hosts.",
+    ),
     "config_switches": ("ringtune_engine_config_switches_total", "Switches to another config."),
 }
 REQUESTS: Mapping[str, str] = {"cached_requests": "cached", "full_requests": "full"}

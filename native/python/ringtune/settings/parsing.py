@@ -166,6 +166,23 @@ class ChoiceReader:
 
 
 @dataclass(frozen=True)
+class ChoicesReader:
+    """Reads words that are separated by commas, each one of several; a word that is repeated counts once."""
+
+    choices: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return f"separated by commas: {', '.join(self.choices)}"
+
+    def parse(self, text: str) -> list[str]:
+        """Return the words in their order."""
+        word = ChoiceReader(self.choices)
+        return list(dict.fromkeys(word.parse(item) for item in text.split(",")))
+
+
+@dataclass(frozen=True)
 class TextReader:
     """Reads any text that is not empty and has no control characters, such as a path or a name."""
 

@@ -61,6 +61,7 @@ class Settings:
         limits: Samples that the search may take, and steps of the job and seconds within which the tuner decides.
         warmup_steps: Steps before the first window, or None for "until step times are stable".
         steps_per_sample: Steps in a window, or None for "by the step time".
+        allowed: Knobs that the tuner varies although they cost exactness.
         seed: Seed of everything random in the tuner.
         log_level: `debug`, `info`, `warning` or `error`.
         transport: `auto`, `shm`, `tcp` or `mpi`.
@@ -93,6 +94,7 @@ class Settings:
     limits: Limits
     warmup_steps: int | None
     steps_per_sample: int | None
+    allowed: tuple[str, ...]
     seed: int
     log_level: str
     transport: str
@@ -133,6 +135,7 @@ class Settings:
             limits=_limits(given),
             warmup_steps=value("AUTOTUNE_WARMUP_STEPS"),
             steps_per_sample=value("AUTOTUNE_STEPS_PER_SAMPLE"),
+            allowed=tuple(value("AUTOTUNE_ALLOW")),
             seed=value("AUTOTUNE_SEED"),
             log_level=value("RINGTUNE_LOG_LEVEL"),
             transport=value("RINGTUNE_TRANSPORT"),

@@ -8,6 +8,7 @@ from typing import Any
 from ringtune.settings.parsing import (
     BooleanReader,
     ChoiceReader,
+    ChoicesReader,
     IntegerReader,
     KnobListReader,
     KnobReader,
@@ -20,7 +21,7 @@ from ringtune.settings.parsing import (
 )
 from ringtune.system.listen_address import ListenAddressReader
 from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
-from ringtune.tuner.space.parameters import AUTO, engine_parameters
+from ringtune.tuner.space.parameters import AUTO, WIRE, engine_parameters
 
 MAX_TAGS = 20
 MAX_INTERFACES = 16
@@ -96,6 +97,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("AUTOTUNE_MAX_SECONDS", SecondsReader(1.0, MAX_SECONDS), default=DEFAULT_MAX_SECONDS),
         Variable("AUTOTUNE_WARMUP_STEPS", IntegerReader(0, 1_000_000, ("auto",)), default=None),
         Variable("AUTOTUNE_STEPS_PER_SAMPLE", IntegerReader(1, 1_000_000, ("auto",)), default=None),
+        Variable("AUTOTUNE_ALLOW", ChoicesReader((WIRE,)), default=[]),
         Variable("AUTOTUNE_SEED", IntegerReader(0, 2**32 - 1), default=0),
         Variable("AUTOTUNE_BASELINE", KnobListReader(knobs), default=None),
         Variable("RINGTUNE_LOG_LEVEL", ChoiceReader(LOG_LEVELS), default="warning"),

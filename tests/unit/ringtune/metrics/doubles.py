@@ -34,7 +34,7 @@ class StandingEngine:
         names = (
             "cycles", "responses", "tensors", "bytes_reduced", "full_requests", "cached_requests", "chunks",
             "config_switches", "steps", "allgathers", "nccl_responses", "nccl_packed_tensors",
-            "nccl_limited_responses", "nccl_hierarchical_responses", "skewed_allreduces",
+            "nccl_limited_responses", "nccl_hierarchical_responses", "skewed_allreduces", "rounded_allreduces",
             "algorithm.direct", "algorithm.ring", "connection.0",
         )  # fmt: skip
         return {name: number for number, name in enumerate(names, start=1)}

@@ -38,8 +38,8 @@ def test_counters_stand_under_their_own_names() -> None:
     assert 6.0 == found[labelled("ringtune_engine_requests_total", kind="cached")]
     assert 5.0 == found[labelled("ringtune_engine_requests_total", kind="full")]
     assert 9.0 == found[labelled("ringtune_engine_steps_total")]
-    assert 16.0 == found[labelled("ringtune_engine_allreduces_total", algorithm="direct")]
-    assert 17.0 == found[labelled("ringtune_engine_allreduces_total", algorithm="ring")]
+    assert 17.0 == found[labelled("ringtune_engine_allreduces_total", algorithm="direct")]
+    assert 18.0 == found[labelled("ringtune_engine_allreduces_total", algorithm="ring")]
     assert 3.5 == found[labelled("ringtune_engine_seconds_total", lap="elsewhere")]
 
 

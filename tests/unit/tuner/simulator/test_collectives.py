@@ -81,6 +81,18 @@ def test_skewed_shares_are_as_much_faster_as_their_bytes_say(hosts: int) -> None
     assert 0.98 * gain < ratio <= gain
 
 
+@pytest.mark.parametrize("hosts", [2, 4])
+def test_rounded_gradients_take_half_of_the_wires_time(hosts: int) -> None:
+    """The link is the limit of these messages."""
+    exact = Task(MACHINE, hosts_of(hosts, 1, "100mbit"), 256 * MIB, MIB)
+
+    exact_ms, rounded_ms = (
+        allreduce_time(Algorithm.HIERARCHICAL, task, 1.0).total_ms for task in (exact, replace(exact, is_rounded=True))
+    )
+
+    assert 1.95 < exact_ms / rounded_ms <= 2.0
+
+
 def test_skewed_shares_lose_where_a_message_is_one_chunk() -> None:
     """The slow host's link is then used in one direction at a time."""
     cluster = replace(hosts_of(3, 1, "100mbit"), slow_link=0.5)

@@ -6,6 +6,7 @@ import pytest
 from ringtune.tuner import ENGINE_PARAMETERS, SpaceError, default_config, search_space, tunable_names
 from ringtune.tuner.space.parameters import pinned_by_layout
 
+ONE_HOST = {"connections": 1, "wire": "exact"}
 NO_SKEW = {"skew": False}
 FLAT = {"hierarchical_allreduce": False, "hierarchical_allgather": False, "nccl_hierarchical": False, **NO_SKEW}
 
@@ -99,6 +100,15 @@ def test_connections_cannot_be_tuned_where_an_mpi_carries_the_data() -> None:
     assert "connections" not in tunable_names([2, 2], has_allgathers=False, has_lanes=False)
 
 
+def test_gradients_are_rounded_between_hosts_alone_and_only_where_that_is_allowed() -> None:
+    """A job on one host has nothing to round."""
+    asked = [([1, 1], True), ([2, 2], True), ([1, 1], False), ([2], True)]
+
+    tuned = [tunable_names(ranks, has_allgathers=False, may_round=may_round) for ranks, may_round in asked]
+
+    assert [True, True, False, False] == ["wire" in names for names in tuned]
+
+
 @pytest.mark.parametrize(
     ("ranks_per_host", "has_uneven_links", "is_tuned"),
     [([1, 1, 1], True, True), ([2, 2, 2], True, True), ([1, 1, 1], False, False), ([2, 2], True, False)],
@@ -127,12 +137,12 @@ def test_where_nccl_carries_the_gradients_its_knobs_take_the_place_of_the_algori
 @pytest.mark.parametrize(
     ("ranks_per_host", "algorithm", "pinned"),
     [
-        ([4], "auto", {**FLAT, "connections": 1}),
+        ([4], "auto", {**FLAT, **ONE_HOST}),
         ([1, 1], "auto", FLAT),
         ([2, 1], "auto", NO_SKEW),
         ([2, 1, 1], "auto", {}),
-        ([4], "direct", {**FLAT, "connections": 1}),
-        ([4], "ring", {**FLAT, "connections": 1, "allreduce_algorithm": "auto"}),
+        ([4], "direct", {**FLAT, **ONE_HOST}),
+        ([4], "ring", {**FLAT, **ONE_HOST, "allreduce_algorithm": "auto"}),
         ([2, 1], "direct", {**NO_SKEW, "allreduce_algorithm": "auto"}),
         ([2, 1], "recursive_doubling", NO_SKEW),
     ],

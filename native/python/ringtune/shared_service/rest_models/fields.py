@@ -154,6 +154,7 @@ Config: TypeAlias = Annotated[
                 "nccl_hierarchical": False,
                 "connections": 1,
                 "skew": False,
+                "wire": "exact",
             }
         ],
     ),

@@ -12,7 +12,7 @@ from ringtune.identity.fingerprints import TARGET_NAME, hardware_facts, hardware
 from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
 from ringtune.tuner.policy.unasked import BEGINS_AFTER_S, UNASKED_POLICY
-from ringtune.tuner.space.parameters import can_skew, goes_by_host
+from ringtune.tuner.space.parameters import WIRE, can_skew, goes_by_host
 from ringtune.tuning.job.memory import Memory
 from ringtune.tuning.job.question import JobIdentity, question_of, run_settings
 from ringtune.tuning.job.tuning_end import TuningEnd
@@ -201,6 +201,7 @@ def engine_space(world: World, buckets: DdpBuckets) -> SearchSpace:
         is_on_nccl=counters.get("nccl_responses", 0) > 0,
         has_lanes=world.carrier != "mpi" and not world.settings.is_unasked,
         has_uneven_links=world.engine.host_rates()[2],
+        may_round=WIRE in world.settings.allowed,
     )
     tuned = buckets.tunable(names)
     algorithms = _engine.allreduce_algorithms()

@@ -179,3 +179,14 @@ def test_skewed_shares_pay_where_links_differ_and_change_nothing_where_they_do_n
 
     assert 1.2 < gain < 4 / 3
     assert step_s(even, slow) == step_s(even, slow, skew=True)
+
+
+def test_rounded_gradients_pay_where_a_slow_link_is_the_limit_and_not_inside_a_host() -> None:
+    """Half the bytes cross; on one host none do."""
+    slow = EngineCosts(link=LinkCosts(byte_s=80e-9))
+    between, inside = JobShape(TENSORS, (1, 1, 1)), JobShape(TENSORS, (3,))
+
+    gain = step_s(between, slow) / step_s(between, slow, wire="bf16")
+
+    assert 1.7 < gain <= 2.0
+    assert step_s(inside, slow) == step_s(inside, slow, wire="bf16")

@@ -60,6 +60,12 @@ def test_a_bad_value_is_refused_with_name_value_and_range(variable: str, value: 
     assert allowed in text
 
 
+def test_a_backend_that_torch_will_not_load_is_refused() -> None:
+    """The program would run on Gloo without a word."""
+    with pytest.raises(ConfigError, match="TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps it from"):
+        Settings.from_environment({"RINGTUNE_TORCH_BACKEND": "gloo", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+
+
 def test_a_limit_that_is_set_takes_the_default_away() -> None:
     """Nobody's budget is cut by one that he did not set; what is in force is what is shown."""
     samples, steps, seconds, all_three = (

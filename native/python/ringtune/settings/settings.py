@@ -19,6 +19,7 @@ from ringtune.settings.variables import (
     PLUGIN_NAMES,
     SERVICE_PREFIX,
     SLIPS_TOLD_NAME,
+    TORCH_BACKEND_NAME,
     job_variables,
     knob_variable,
 )
@@ -168,6 +169,7 @@ class Settings:
         given = _read_given(environ, algorithms)
         _merge_horovod(given, environ)
         _check_together(given)
+        _check_torch_loads_backends(given, environ)
         return cls.from_given(given)
 
     @property
@@ -313,6 +315,14 @@ def _check_together(given: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"AUTOTUNE_BASELINE says {knob}={value!r} but {knob_variable(knob)}={fixed!r} fixes it; remove one"
             )
+
+
+def _check_torch_loads_backends(given: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    if TORCH_BACKEND_NAME in given and environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
+        raise ConfigError(
+            f"{TORCH_BACKEND_NAME}={given[TORCH_BACKEND_NAME]} acts when torch loads backends of other packages, which "
+            "TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps it from; remove one"
+        )
 
 
 _TABLE_DEFAULTS = {name: variable.default for name, variable in job_variables(()).items()}

@@ -11,6 +11,8 @@ from torch import distributed as dist
 from ringtune import _engine
 from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Config, SearchSpace
+from ringtune.tuner.space.parameter_types import CategoryParameter
+from ringtune.tuner.space.parameters import engine_parameters
 from ringtune.tuning.engine.ddp_buckets import DdpBuckets
 from ringtune.tuning.engine.job import engine_space
 from ringtune.tuning.model.live_model import (
@@ -28,7 +30,9 @@ from ringtune.world.world import World
 
 TARGET_NAME = "torch"
 _KNOBS = len(_engine.KNOBS)
-_ALGORITHMS = ("auto", *_engine.allreduce_algorithms())
+_CHOICES = {
+    p.name: p.choices for p in engine_parameters(_engine.allreduce_algorithms()) if isinstance(p, CategoryParameter)
+}
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class _Change:
 
 def _words_of(config: Mapping[str, bool | float | str]) -> Words:
     native = engine_config(config)
-    return tuple(_word(getattr(native, knob.name)) for knob in _engine.KNOBS)
+    return tuple(_word(knob, getattr(native, knob.name)) for knob in _engine.KNOBS)
 
 
 def _config_of(words: Words) -> Config:
@@ -162,10 +166,10 @@ def _config_of(words: Words) -> Config:
     return tuner_config(_engine.EngineConfig(**values))
 
 
-def _word(value: bool | float | str) -> int:
+def _word(knob: _engine.Knob, value: bool | float | str) -> int:
     """Return a knob's value as a number: a name by its place, a fraction by the bits of its double."""
     if isinstance(value, str):
-        return _ALGORITHMS.index(value)
+        return _CHOICES[knob.name].index(value)
     if isinstance(value, float):
         return int(struct.unpack("<q", struct.pack("<d", value))[0])
     return int(value)
@@ -173,7 +177,7 @@ def _word(value: bool | float | str) -> int:
 
 def _value(knob: _engine.Knob, word: int) -> bool | float | str:
     if isinstance(knob.default, str):
-        return _ALGORITHMS[word]
+        return _CHOICES[knob.name][word]
     if isinstance(knob.default, float):
         return float(struct.unpack("<d", struct.pack("<q", word))[0])
     return type(knob.default)(word)

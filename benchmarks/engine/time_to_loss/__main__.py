@@ -84,6 +84,15 @@ def compared(network: Network | None, task: str, seeds: int) -> tuple[str, dict[
     return best, found
 
 
+def row_of(task: str, hosts: int, best: str, found: Mapping[str, Sequence[Learned]]) -> tuple[str, ...]:
+    """Return the cells of a task: steps of each way, seconds, and ratios of runs with one seed."""
+    seconds = {way: [float(run["seconds"]) for run in runs] for way, runs in found.items()}
+    ratios = {way: paired_ratio(seconds[best], seconds[way]) for way in OURS}
+    steps = [f"{sum(int(run['steps']) for run in runs) / len(runs):.0f}" for runs in found.values()]
+    shown = [f"{median(seconds[way]):.3g}; {ratios[way].median:.2f} ({ratios[way]})" for way in OURS]
+    return task, str(hosts), " ".join(steps), f"{best.removeprefix('gloo:')} MB", f"{median(seconds[best]):.3g}", *shown
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Time until a model is good enough, against DDP on Gloo.")
@@ -99,17 +108,7 @@ def main() -> None:
         with place(hosts) as network:
             for task in given.tasks:
                 best, found = compared(network, task, given.seeds)
-                seconds = {way: [float(run["seconds"]) for run in runs] for way, runs in found.items()}
-                ratios = {way: paired_ratio(seconds[best], seconds[way]) for way in OURS}
-                steps = {way: sum(int(run["steps"]) for run in runs) / given.seeds for way, runs in found.items()}
-                cells = (
-                    task,
-                    str(hosts),
-                    " ".join(f"{steps[way]:.0f}" for way in found),
-                    best.replace("gloo:", "") + " MB",
-                    f"{median(seconds[best]):.3g}",
-                    *(f"{median(seconds[way]):.3g}; {ratios[way].median:.2f} ({ratios[way]})" for way in OURS),
-                )
+                cells = row_of(task, hosts, best, found)
                 table.add_row(*cells)
                 console.print(" | ".join(cells), highlight=False, soft_wrap=True)
     console.print(table)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from digits import Digits, residual_mlp
 from text_transformer import SMALL, CharacterTransformer, Text, next_character_loss
 
-VALIDATION_ROWS = 128  # of the table, and windows of the text
+VALIDATION_ROWS = 128  # rows of the table, windows of the text
 VALIDATION_SEED = 0
 
 Batch = tuple[Tensor, Tensor]
@@ -29,7 +29,7 @@ class Task:
         validation: The same, kept back.
         target: Loss on `validation` that ends the training.
         batch_rows: Rows of a rank's batch.
-        learning_rate: Of Adam.
+        learning_rate: Adam's.
     """
 
     model: Callable[[], nn.Module]

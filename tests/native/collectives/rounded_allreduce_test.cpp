@@ -2,6 +2,7 @@
 // Allreduces whose float32 travels between hosts as bfloat16: bound of the error, and one result whatever the way.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <random>
 

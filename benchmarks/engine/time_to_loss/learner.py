@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a job that trains until its validation loss is low enough: `learner TASK WAY SEED`.
 
-Ways: `gloo:MB` is DDP on Gloo with buckets of so many MB, `ringtune` the same program on the backend "ringtune",
-`optimizer` ringtune's distributed optimizer, and `optimizer+AUTOTUNE` that one in a job with a tuner. Rank 0 prints the
-seconds in which steps were taken, validation aside, and their number.
+Ways: `gloo:MB` is DDP on Gloo with buckets of so many MB, `ringtune` the same program on the backend "ringtune", and
+`optimizer` ringtune's distributed optimizer. Rank 0 prints the seconds in which steps were taken, validation aside, and
+their number.
 """
 
 import json
@@ -26,7 +26,7 @@ MOST_STEPS = 4000
 
 def prepared(way: str, model: nn.Module, learning_rate: float) -> tuple[nn.Module, torch.optim.Optimizer]:
     """Return what is trained, and its optimizer."""
-    if way.startswith("optimizer"):
+    if way == "optimizer":
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         adam = torch.optim.Adam(model.parameters(), lr=learning_rate)
         return model, hvd.DistributedOptimizer(adam, named_parameters=model.named_parameters())

@@ -9,8 +9,8 @@
 // is cut into one *share* per host: every host gets the partial results of its share, reduces them, and sends the
 // result to the others. Shares are even, or follow the rates of the hosts' links (host_shares.h). In all cases partial
 // results are reduced in the pairwise order of the hosts (pairwise.h).
-// Where the task is rounded, a host's partial results travel as bfloat16, are summed in float32 in the order of the
-// hosts, and the sum is rounded again, in the one round as in the two: every host gets the same bits. With h hosts, the
+// Partial results of a rounded task travel as bfloat16, are summed in float32 in the order of the hosts, and the sum is
+// rounded again, in the one round as in the two: every host gets the same bits. With h hosts, the
 // partial results s and their exact sum S, a result is within 2^-8 (|s_1| + ... + |s_h| + |S|) (1 + 2^-8) of S, but for
 // what sums in float32 add.
 //
@@ -137,7 +137,7 @@ class Counterparts {
 
   std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_bytes_; }
   std::byte* after_partial(uint64_t chunk) { return partial(chunk) + max_elements_ * partial_bytes_; }
-  // What goes out of the own partial results.
+  // The own partial results as they go out.
   std::byte* sent(uint64_t chunk) { return is_rounded_ ? after_partial(chunk) : partial(chunk); }
   std::byte* rounded_results(uint64_t chunk) { return after_partial(chunk) + max_elements_ * sizeof(BFloat16); }
   std::byte* incoming(uint64_t chunk, size_t stride, int host) {

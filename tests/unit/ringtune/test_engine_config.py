@@ -11,7 +11,7 @@ from ringtune.service.domain.submission import LegalConfigs
 from ringtune.settings.settings import Settings
 from ringtune.tuner import ENGINE_PARAMETERS, Config, SearchSpace, default_config
 from ringtune.tuner.space.parameter_types import NumberParameter, SpaceError
-from ringtune.tuner.space.parameters import engine_parameters
+from ringtune.tuner.space.parameters import engine_parameters, search_space
 from ringtune.tuning.command.engines.registry import engine_names, find_engine
 from ringtune.tuning.service_link.first_config import legal_config
 from ringtune.world.engine_config import engine_config, tuner_config
@@ -94,3 +94,13 @@ def test_the_engine_wants_every_knob_and_no_other() -> None:
 def test_every_row_has_a_sentence_for_people(name: str) -> None:
     """Metrics show it as their help."""
     assert KNOBS[name].description.endswith(".")
+
+
+def test_an_offer_that_rounds_is_exact_in_a_job_that_does_not_allow_it() -> None:
+    """The service may recommend what a job that rounds has adopted."""
+    offered = default_config().replace({"wire": "bf16", "cycle_ms": 5.0})
+    spaces = [search_space({}, default_config(), tuned=("cycle_ms", *allowed)) for allowed in ((), ("wire",))]
+
+    taken = [legal_config(offered, space) for space in spaces]
+
+    assert [("exact", 5.0), ("bf16", 5.0)] == [(config["wire"], config["cycle_ms"]) for config in taken]

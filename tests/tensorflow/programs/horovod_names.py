@@ -16,7 +16,7 @@ import ringtune.tensorflow as hvd
 import ringtune.tensorflow.keras as hvd_tensorflow_keras
 from ringtune.settings.horovod_gaps import GAPS
 from tests.integration.plain_rank import expect_error, run_cases
-from tests.unit.ringtune.horovod_public_names import CALLBACKS, NAMES
+from tests.unit.ringtune.settings.horovod_public_names import CALLBACKS, NAMES
 
 
 def case_names() -> None:

@@ -16,7 +16,7 @@ from ringtune.callbacks import Callback, MlflowCallback, Moment, TensorBoardCall
 from ringtune.errors import ConfigError
 from ringtune.session.session import SESSION
 from ringtune.tuning.job.callbacks import CallbackObserver, RegisteredCallbacks
-from tests.unit.ringtune.tuning.news import CHOSEN, PROGRESS, RESULT
+from tests.unit.ringtune.tuning.job.news import CHOSEN, PROGRESS, RESULT
 
 FIGURES = {
     "score_bytes_per_s": 123.4e6,

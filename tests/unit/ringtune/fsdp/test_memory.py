@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.fsdp.memory import HostMemory, available_bytes
-from tests.unit.ringtune.kernel_files import control_groups
+from tests.unit.ringtune.system.kernel_files import control_groups
 
 BYTES = 256 << 20
 SLACK_BYTES = 64 << 20

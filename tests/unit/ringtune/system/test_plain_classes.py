@@ -215,7 +215,7 @@ def tagged() -> More:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (Bounded(a=1), "a tests.unit.ringtune.test_plain_classes.Bounded .* dict with behaviour of its own"),
+        (Bounded(a=1), "a tests.unit.ringtune.system.test_plain_classes.Bounded .* dict with behaviour of its own"),
         (defaultdict(lambda: 3), "a defaultdict of <function"),
         (Temporary("a"), "Temporary cannot be sent to other ranks, for its class has a `__new__` or `__del__`"),
         (local_class(), "for no module holds its class"),

@@ -12,7 +12,7 @@ import pytest
 from ringtune.tuner import Phase
 from ringtune.tuning.job.display import TuningDisplay, progress_text, result_text
 from tests.unit.ringtune.captured_stderr import file_stderr, piped_stderr, read_until
-from tests.unit.ringtune.tuning.news import BASELINE, PROGRESS, RESULT
+from tests.unit.ringtune.tuning.job.news import BASELINE, PROGRESS, RESULT
 
 
 def unindented(text: str) -> list[str]:

@@ -11,10 +11,10 @@ import ringtune.torch
 import ringtune.torch as hvd
 from ringtune.settings.horovod_gaps import GAPS, MEMBER_GAPS, gap_error, import_gap_error
 from ringtune.torch.optimizer import DistributedMixin
-from tests.unit.ringtune.horovod_public_arguments import ARGUMENTS, MEMBERS
-from tests.unit.ringtune.horovod_public_names import NAMES
+from tests.unit.ringtune.settings.horovod_public_arguments import ARGUMENTS, MEMBERS
+from tests.unit.ringtune.settings.horovod_public_names import NAMES
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[4]
 PACKAGES = REPOSITORY / "native/python/ringtune"
 PAGE = REPOSITORY / "docs/reference/horovod_names.md"
 

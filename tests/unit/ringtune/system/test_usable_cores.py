@@ -8,7 +8,7 @@ import pytest
 
 from ringtune.system.control_groups import ControlGroups
 from ringtune.system.usable_cores import usable_cores
-from tests.unit.ringtune.kernel_files import control_groups
+from tests.unit.ringtune.system.kernel_files import control_groups
 
 ALL = len(os.sched_getaffinity(0))
 V2, V1 = "0::/pods/job\n", "4:memory:/other\n3:cpu,cpuacct:/pods/job\n0::/\n"

@@ -7,7 +7,7 @@ import pytest
 
 from ringtune.system.console import Console
 from ringtune.tuning.job.quiet_display import QuietDisplay
-from tests.unit.ringtune.tuning.news import BASELINE, PROGRESS, RESULT
+from tests.unit.ringtune.tuning.job.news import BASELINE, PROGRESS, RESULT
 
 KEPT = replace(RESULT, adopted=False, config=BASELINE, verdict="keeping default: no gain expected")
 

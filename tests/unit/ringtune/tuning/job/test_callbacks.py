@@ -10,7 +10,7 @@ from ringtune.errors import EngineError
 from ringtune.tuner import Progress, Result
 from ringtune.tuning.job import callbacks
 from ringtune.tuning.job.callbacks import QUEUE_CALLS, Callback, CallbackObserver, Moment, RegisteredCallbacks
-from tests.unit.ringtune.tuning.news import PROGRESS, RESULT
+from tests.unit.ringtune.tuning.job.news import PROGRESS, RESULT
 
 DEADLINE_S = 20.0
 

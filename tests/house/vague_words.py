@@ -39,8 +39,6 @@ CEILINGS: Mapping[str, int] = {
     "native/python/ringtune/identity": 16,
     "native/python/ringtune/jax": 5,
     "native/python/ringtune/launch": 15,
-    "native/python/ringtune/measuring": 13,
-    "native/python/ringtune/meeting": 12,
     "native/python/ringtune/metrics": 21,
     "native/python/ringtune/ray": 10,
     "native/python/ringtune/run_function": 18,

@@ -128,14 +128,14 @@ def load_mpi(launcher: str = "") -> Any:
 
 
 def find_plugin(rank: int, world_size: int) -> str:
-    """Return the file of the plugin that fits the MPI which this process runs under; tells nobody and waits for nobody.
+    """Return the file of the plugin that fits the MPI which this process runs under; communicates with no other rank.
 
     Args:
         rank: This process in the world; MPI must call it the same.
         world_size: Number of ranks; MPI's world must have as many.
 
     Raises:
-        ConfigError: If the MPI transport cannot be used here; says why, and what to do.
+        ConfigError: If the MPI transport cannot be used here; the message has the reason and the remedy.
     """
     try:
         mpi = load_mpi()

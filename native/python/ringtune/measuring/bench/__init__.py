@@ -5,5 +5,5 @@ Each *contestant* is a command that measures all sizes and prints a line of JSON
 contestant is launched anew, in an order drawn anew; contestants are compared within rounds, because a machine's speed
 changes between them.
 
-The ranks' programs are modules of this package: it imports nothing, so that they start with what they need.
+The ranks' programs are modules of this package: it imports no others, so that a program loads only its own needs.
 """

@@ -20,7 +20,7 @@ LIMIT_S = 60.0
 
 
 class CollectiveCaller:
-    """Calls what the engine's communication thread calls, with the algorithm and chunk that `auto` picks."""
+    """Calls the engine's collective directly, with the algorithm and chunk that `auto` picks."""
 
     def __init__(self) -> None:
         place = find_place(environment(), 0, LIMIT_S)
@@ -58,7 +58,7 @@ class CollectiveCaller:
 
 
 def main() -> None:
-    """Measure what the arguments say, with either kind of memory; a workload is one allreduce of as many bytes."""
+    """Measure the scheme in the arguments with either kind of memory; a workload is one allreduce of as many bytes."""
     scheme, caller = Scheme.from_arguments(sys.argv[1:]), CollectiveCaller()
     memories = {"collective": aligned_zeros, f"collective, {REGISTERED}": caller.registered_zeros}
     for name, zeros in memories.items():

@@ -56,7 +56,7 @@ class Request:
     text_format: str = FORMATS[0]
 
     def check(self) -> None:
-        """Raise `ConfigError` for what cannot be measured."""
+        """Raise `ConfigError` for a request that cannot be measured."""
         if self.ranks < 2:
             raise ConfigError(f"-np {self.ranks}: an allreduce has at least 2 ranks")
         if self.rounds < 1:
@@ -116,10 +116,10 @@ def measure(
 ) -> tuple[list[ResultRow], list[str]]:
     """Launch every contestant in each round, in an order drawn anew.
 
-    A peer that takes too long is launched no more; what it has measured by then counts.
+    A peer that takes too long is launched no more; its measurements until then count.
 
     Returns:
-        All rows, and what was left out.
+        All rows, and notes on the contestants left out.
 
     Raises:
         RingtuneError: If a contestant fails, or one that is no peer takes too long.

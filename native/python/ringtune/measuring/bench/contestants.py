@@ -78,7 +78,7 @@ class BenchEnvironment:
 
     @property
     def cleaned(self) -> dict[str, str]:
-        """The part of the environment that all launches have, and what is set alike for them."""
+        """The part of the environment that all launches share, and the variables set alike for them."""
         kept = {name: value for name, value in self.environ.items() if not name.startswith(_FOREIGN)}
         return {**kept, **_ALIKE}
 
@@ -94,7 +94,7 @@ class BenchEnvironment:
 
 
 def find_contestants(peers: Collection[str], surroundings: BenchEnvironment) -> tuple[list[Contestant], list[str]]:
-    """Return who can be measured here, and for each peer that cannot, why.
+    """Return the contestants that can be measured here, and the reason for each peer that cannot.
 
     Args:
         peers: Names out of `PEERS`.
@@ -158,7 +158,7 @@ def engine_program(surroundings: BenchEnvironment, name: str) -> tuple[str, ...]
 
 
 def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
-    """Return what `--set` asks for, by variable.
+    """Return the settings of `--set` by variable.
 
     Args:
         assignments: Each NAME=VALUE.

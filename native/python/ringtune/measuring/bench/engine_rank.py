@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the contestant `engine`: what a front end submits, single allreduces and whole steps.
+"""One rank of the contestant `engine`: a front end's submissions, single allreduces and whole steps.
 
 Ways to wait for a single one:
 
 - blocking: the caller waits, and does the engine's work meanwhile;
-- polled: the caller only looks whether the communication thread is done. Nobody says that more does not come, so that
-  the thread waits `cycle_ms` for it;
+- polled: the caller only looks whether the communication thread is done. The engine does not learn that no more
+  arrays come, so that the thread waits `cycle_ms` for them;
 - polled in steps: each is a step, as `mark_step` says, so that it goes as soon as it is submitted.
 """
 
@@ -118,7 +118,7 @@ def measure_workload(contestant: str, workload: Workload, scheme: Scheme, world:
 
 
 def main() -> None:
-    """Measure what the arguments say: the contestant's name, then a scheme's."""
+    """Measure the contestant and the scheme in the arguments."""
     name, scheme = sys.argv[1], Scheme.from_arguments(sys.argv[2:])
     init()
     world = world_of(global_process_set)

@@ -77,7 +77,7 @@ class GlooSteps:
 
 
 def main() -> None:
-    """Measure what the arguments say."""
+    """Measure the scheme in the arguments."""
     dist.init_process_group("gloo")
     scheme, caller = Scheme.from_arguments(sys.argv[1:]), GlooCaller()
     measure_sizes("gloo", scheme, caller)

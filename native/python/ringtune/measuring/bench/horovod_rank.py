@@ -41,7 +41,7 @@ def step_of(workload: Workload) -> Way:
 
 
 def main() -> None:
-    """Measure what the arguments say."""
+    """Measure the scheme in the arguments."""
     hvd.init()
     scheme, caller = Scheme.from_arguments(sys.argv[1:]), HorovodCaller()
     measure_sizes("horovod", scheme, caller)

@@ -2,7 +2,7 @@
 """Limit that the wire between hosts sets: the time in which a host's link carries an allreduce's bytes.
 
 A link carries frames, of which headers are a part: the limit counts the payload alone. Confirmations, which TCP sends
-the other way, and everything that is not the wire are left out: this is a bound, which nothing can beat.
+the other way, and all work beside the wire are left out: this is a lower bound on the time.
 """
 
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ _LINES_OF_ERROR = 20
 
 
 class OverrunError(RingtuneError):
-    """A contestant was ended by the limit; `output` is what it had written by then."""
+    """A contestant was ended by the limit; `output` is its output until then."""
 
     def __init__(self, text: str, output: str) -> None:
         super().__init__(text)
@@ -25,7 +25,7 @@ class OverrunError(RingtuneError):
 
 
 def launch(contestant: Contestant, scheme: Scheme, surroundings: BenchEnvironment, number: int) -> list[ResultRow]:
-    """Run a contestant to its end and return what it has measured.
+    """Run a contestant to its end and return its measurements.
 
     Args:
         contestant: Contestant to launch.
@@ -48,7 +48,7 @@ def launch(contestant: Contestant, scheme: Scheme, surroundings: BenchEnvironmen
 
 
 def output_of(contestant: Contestant, scheme: Scheme, surroundings: BenchEnvironment) -> str:
-    """Run a contestant to its end and return what it has written to its standard output.
+    """Run a contestant to its end and return its standard output.
 
     Args:
         contestant: Contestant to launch.
@@ -93,7 +93,7 @@ def rows_in(text: str, number: int, contestant: str) -> list[ResultRow]:
 
 
 def _in_words(subjects: Collection[tuple[str, int]]) -> str:
-    """Return what was measured, as messages name it."""
+    """Return workloads and sizes, as messages name them."""
     return ", ".join(f"{workload} {size_bytes} bytes".strip() for workload, size_bytes in sorted(subjects)) or "nothing"
 
 

@@ -3,8 +3,8 @@
 
 Links with a delay end in a program that carries packets (`delay_switch.cpp`), which takes a share of a core.
 
-Nothing of it is seen outside, so that runs may be side by side. A host lives as long as its first process, which ends
-when its standard input does: whatever becomes of us, the kernel ends the host's processes and removes its interfaces.
+The network is invisible outside, so that runs may be side by side. A host lives as long as its first process, which
+ends when its standard input does: the kernel ends the host's processes and removes its interfaces even after a crash.
 """
 
 import os

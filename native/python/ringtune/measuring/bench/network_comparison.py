@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of `ringtune bench --hosts`: the engine both ways and its peers, beside what the wire allows."""
+"""One run of `ringtune bench --hosts`: the engine both ways and its peers, beside the wire's limit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -27,7 +27,7 @@ _GLOO_RANK = "ringtune.measuring.bench.gloo_rank"
 def find_network_contestants(
     peers: Collection[str], algorithms: Sequence[str], surroundings: BenchEnvironment, network: Network
 ) -> tuple[list[Contestant], list[str]]:
-    """Return who can be measured between these hosts, and for each peer that cannot, why.
+    """Return the contestants that can be measured between these hosts, and the reason for each peer that cannot.
 
     Args:
         peers: Names out of `PEERS`.
@@ -62,7 +62,7 @@ def find_delay_switch(delay_ms: float, surroundings: BenchEnvironment) -> DelayS
 
 
 def ways_of_the_engine(algorithms: Sequence[str], settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the engine's variables by what it is named under them, with `--set` and without.
+    """Return the engine's variables by its name in the table, with `--set` and without.
 
     Args:
         algorithms: Names of algorithms, and `auto`.

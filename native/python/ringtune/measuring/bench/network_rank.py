@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of the engine between hosts: blocking allreduces, and whole steps.
 
-How a caller waits is not measured here: it is nothing beside the wire.
+The way of waiting is not measured here: its cost is negligible beside the wire's.
 """
 
 import sys
@@ -15,7 +15,7 @@ from .timing import Scheme, measure_sizes
 
 
 def main() -> None:
-    """Measure what the arguments say: the contestant's name, then a scheme's."""
+    """Measure the contestant and the scheme in the arguments."""
     name, scheme = sys.argv[1], Scheme.from_arguments(sys.argv[2:])
     init()
     world = world_of(global_process_set)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of `ringtune bench --hosts`: a section per size, with what the wire allows and a line per way."""
+"""The table of `ringtune bench --hosts`: a section per size, with the wire's limit and a line per way."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -45,7 +45,7 @@ def make_network_table(summaries: Sequence[Summary], wire: HostLinks, rounds: in
 
 
 def wire_note(wire: HostLinks) -> str:
-    """Return what the table's wire is."""
+    """Return the note on the wire: its payload rate, and the bytes that each algorithm sends over a link."""
     return (
         f"wire: {wire.payload_bytes_per_s / 1e6:.1f} MB/s of payload per link and direction, "
         f"{800 * wire.payload_bytes_per_s / wire.rate_bits_per_s:.1f} % of the rate, the rest being headers; "

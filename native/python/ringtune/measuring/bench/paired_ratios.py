@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The median of paired ratios and its 95 % interval, for what is measured in turn.
+"""The median of paired ratios and its 95 % interval, for candidates measured in turn.
 
 The interval is that of the sign test: between two of the ratios themselves, exact for any distribution, however few or
 unlike each other they are. Fewer than six pairs have none.

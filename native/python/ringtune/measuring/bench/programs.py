@@ -79,7 +79,7 @@ def _sources(program: CxxProgram) -> list[Path]:
 
 
 def _key(sources: Sequence[Path], command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return what differs where another executable would come out: sources, compiler, flags, processor."""
+    """Return a digest of all inputs of the executable: sources, compiler, flags, processor."""
     digest = hashlib.sha256()
     for path in sources:
         digest.update(path.read_bytes())

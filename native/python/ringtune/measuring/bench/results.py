@@ -9,7 +9,7 @@ from statistics import median
 from .paired_ratios import MIN_PAIRS, Ratio, paired_ratio
 
 STAGED, REGISTERED = "staged", "registered"
-"""The limit's ways: for what lies in ordinary memory, and for what every rank can reach where it is."""
+"""The limit's ways: for arrays in ordinary memory, and for arrays that every rank can reach where they are."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Summary:
 
 
 def summarize(rows: Sequence[ResultRow], limit: str, peers: Collection[str]) -> list[Summary]:
-    """Return what was found, by workload and size; of each first the limit, then our layers, then the peers.
+    """Return summaries by workload and size; for each first the limit, then our layers, then the peers.
 
     Args:
         rows: Rows of all rounds; each way has one per round and subject.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ringtune bench --record-surface`: how long steps take under every config of a grid, on the real engine.
 
-The grid is measured several times, each time in an order of its own. A repeat is cut into launches, so that what
-differs from launch to launch is in the record, and each launch begins with the baseline. A recording can be ended at
+The grid is measured several times, each time in an order of its own. A repeat is cut into launches, so that
+differences between launches are in the record, and each launch begins with the baseline. A recording can be ended at
 any moment, by its time limit or by force, and goes on where it stood when it is started again.
 """
 
@@ -36,7 +36,7 @@ from .workloads import Workload
 
 MIB = 1024 * 1024
 COMPUTE_MS_PER_MIB = 0.5
-"""A step of ResNet-50 then computes for 49 ms: about what hides its gradients on one host, so that all knobs matter."""
+"""A step of ResNet-50 then computes for 49 ms, about enough to hide its gradients on one host: all knobs matter."""
 LAUNCH_WINDOWS = 20
 """A launch measures so many windows beside the baseline's."""
 SILENCE_LIMIT_S = 900.0
@@ -75,7 +75,7 @@ class SurfaceRequest:
         return round(share, 3) if self.compute_ms is None else self.compute_ms
 
     def check(self) -> None:
-        """Raise `ConfigError` for what cannot be recorded."""
+        """Raise `ConfigError` for a request that cannot be recorded."""
         if self.ranks < 2:
             raise ConfigError(f"-np {self.ranks}: an allreduce has at least 2 ranks")
         if self.repeats < 1:
@@ -147,7 +147,7 @@ class _Recorder:
         self._end_s = None if limit is None else time.monotonic() + 60.0 * limit
 
     def run(self, console: Console) -> bool:
-        """Measure what is missing; return whether nothing is, any more."""
+        """Measure the missing windows; return whether the recording is complete."""
         total = self._request.repeats * len(self._configs)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
@@ -202,7 +202,7 @@ def _records(child: Child) -> Iterator[dict[str, Any]]:
     """Yield the records of a launch as they come.
 
     Raises:
-        RingtuneError: If it fails, or says nothing for too long.
+        RingtuneError: If it fails, or is silent for too long.
     """
     try:
         while (line := child.next_line(SILENCE_LIMIT_S)) is not None:

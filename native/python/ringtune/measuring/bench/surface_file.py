@@ -3,9 +3,9 @@
 
 A *surface* is gzip-compressed JSON Lines. The first line is the header: an object with `schema`, the workload's name
 and `gradient_bytes`, `compute_ms` of a step, `ranks_per_host`, `link_bits_per_s` (null on one host), `machine`,
-`versions`, `baseline`, `repeats`, and `calls`, what allreduces took at the start ([bytes, seconds] each). Each further
-line is a config: `config` holds what differs from the baseline, `windows` its measurements in the order in which they
-were made, each with `repeat`, `launch`, `at_s` (since the launch began) and `step_ms`, one number per step.
+`versions`, `baseline`, `repeats`, and `calls`, the durations of allreduces at the start ([bytes, seconds] each). Each
+further line is a config: `config` holds its differences from the baseline, `windows` its measurements in the order in
+which they were made, each with `repeat`, `launch`, `at_s` (since the launch began) and `step_ms`, one number per step.
 
 The *journal* has the same header and one line per window. It is appended to and flushed window by window, so that a
 recording that was ended at any moment goes on where it stood; a torn last line is dropped.
@@ -82,7 +82,7 @@ class SurfaceJournal:
 
     @property
     def header(self) -> Header:
-        """The recording's header, with what its first start has written."""
+        """The recording's header, as its first start has written it."""
         return self._header
 
     @property
@@ -98,13 +98,13 @@ class SurfaceJournal:
         """Write a window, so that it outlives this process.
 
         Raises:
-            RingtuneError: If it cannot be written; what was written before is kept.
+            RingtuneError: If it cannot be written; earlier windows are kept.
         """
         self.windows.append(window)
         self._append(asdict(window))
 
     def begin(self, calls: Sequence[Sequence[float]]) -> None:
-        """Write the header, if there is none yet, with what allreduces took at the start; raises as `add`."""
+        """Write the header, if there is none yet, with the durations of allreduces at the start; raises as `add`."""
         if not self._path.exists():
             self._header = {**self._header, "calls": [list(call) for call in calls]}
             self._append(self._header)

@@ -41,7 +41,7 @@ def grid_configs(grid: Grid, ranks_per_host: Sequence[int], algorithms: Sequence
         algorithms: Names in the engine's allreduce registry.
 
     Raises:
-        ConfigError: If a value lies outside of what the engine allows.
+        ConfigError: If a value lies outside of the engine's range.
     """
     default = default_config(ranks_per_host)
     tuned = (*tunable_names(ranks_per_host, has_allgathers=False), ALGORITHM)

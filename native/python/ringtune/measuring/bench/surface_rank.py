@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of `ringtune bench --record-surface`: trains without a model, under one config after the other.
 
-A step is what a job does to the engine: it computes, and while it does, gradients become ready one after the other, in
+A step loads the engine as a job does: it computes, and meanwhile gradients become ready one after the other, in
 proportion to their bytes; then it waits for all of them. Computing is real work of this thread, of a stated amount of
 processor time, so that ranks that share a core disturb each other as they do in a job.
 """
@@ -131,7 +131,7 @@ def window_steps(window_ms: float, step_ms: float) -> int:
 
 
 def main() -> None:
-    """Measure what the argument says; rank 0 prints a line for the launch and one for each window."""
+    """Measure the assignment in the argument; rank 0 prints a line for the launch and one for each window."""
     assignment = Assignment.from_argument(sys.argv[1])
     init()
     world = world_of(global_process_set)

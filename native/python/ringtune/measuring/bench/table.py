@@ -58,7 +58,7 @@ def _table(title: str, headings: tuple[str, str], summaries: Sequence[Summary], 
 
 
 def subject_text(workload: str, size_bytes: int) -> str:
-    """Return what was measured: a size, where `workload` is empty, or a workload and its size."""
+    """Return a size, where `workload` is empty, or a workload and its size, for a heading."""
     if not workload:
         return size_text(size_bytes)
     return f"{workload}, {size_bytes / _KIB / _KIB:.3g} MiB"

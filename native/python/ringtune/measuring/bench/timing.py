@@ -2,8 +2,8 @@
 """Timing of reductions, alike for every contestant; the twin of `allreduce_timing.h`, which compiled ones include.
 
 A *call* sums some float32 arrays over all ranks, in place: one array of a given size, or the gradients of a workload's
-step. A *group* is as many calls back to back as take about `group_ms`: the clock is read around groups, so that it is
-not what is measured. What a group took, divided by its calls, is one value.
+step. A *group* is as many calls back to back as take about `group_ms`: the clock is read around groups, so that its
+own cost stays small. A group's duration, divided by its calls, is one value.
 """
 
 import json
@@ -66,7 +66,7 @@ class Scheme:
         return cls(sizes, workloads, float(group_ms), int(max_calls), float(size_ms), float(workload_ms))
 
     def subjects(self) -> set[tuple[str, int]]:
-        """Return what every contestant has rows of: names of workloads, empty for sizes, and bytes."""
+        """Return the subjects of every contestant's rows: names of workloads, empty for sizes, and bytes."""
         return {("", size) for size in self.sizes_bytes} | {(each.name, each.bytes) for each in self.workloads}
 
 
@@ -136,7 +136,7 @@ def measure(way: Way, scheme: Scheme, caller: TimedRank) -> None:
 
 
 def row(way: Way, ranks: int, call_us: Sequence[float]) -> dict[str, str | int | float]:
-    """Return what a contestant prints for a way.
+    """Return a contestant's output for a way.
 
     Args:
         way: Way of reducing that was measured.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of `ringtune bench --trace`: the engine with its stopwatch on; rank 0 prints what each lap took."""
+"""One rank of `ringtune bench --trace`: the engine with its stopwatch on; rank 0 prints each lap's duration."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def trace(way: str, workload: Workload, world: World) -> None:
 
 
 def main() -> None:
-    """Trace what the arguments say: a scheme's."""
+    """Trace the scheme in the arguments."""
     scheme = Scheme.from_arguments(sys.argv[1:])
     init()
     world = world_of(global_process_set)

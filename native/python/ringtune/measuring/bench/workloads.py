@@ -113,7 +113,7 @@ def read_workload(path: Path, option: str = "--workload") -> Workload:
 
 
 def _workload_of(contents: Mapping[str, Any]) -> Workload:
-    """Return what a file says; what is raised says what is wrong with it."""
+    """Return a file's workload; an error's message has the fault."""
     _require(isinstance(contents, dict), f"it holds a {type(contents).__name__}")
     name, dtype, tensors = contents["name"], contents["dtype"], contents["tensors"]
     _require(_is_text(name, _NAME), f"the name {name!r} is not made of letters, digits and _.+-")

@@ -55,7 +55,7 @@ class FinishedComparison:
 def run_comparison(
     request: CompareRequest, environ: Mapping[str, str], place: StoreAddress, console: Console
 ) -> FinishedComparison:
-    """Run both arms and return what came of it.
+    """Run both arms and return the finished comparison.
 
     Args:
         request: The checked request.
@@ -112,7 +112,7 @@ def _rehearse(runs: Runs, request: CompareRequest, display: "_Display") -> int:
     """Run each arm for a few steps and return the steps of the first pair's runs.
 
     Raises:
-        ComparisonError: If the script makes too few steps, or an arm is not what it should be.
+        ComparisonError: If the script makes too few steps, or ringtune's engine has no work in its arm.
     """
     found = []
     for arm in ARMS:

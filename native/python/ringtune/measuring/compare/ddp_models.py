@@ -13,14 +13,14 @@ from .script_facts import Refusal, ScriptFacts
 
 
 class ParameterHolder(torch.nn.Module):
-    """A module of nothing but parameters, so that DDP reduces their gradients; its forward pass computes nothing."""
+    """A module of parameters alone, so that DDP reduces their gradients; its forward pass is empty."""
 
     def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
         super().__init__()
         self.parameters_of_optimizer = torch.nn.ParameterList(parameters)
 
     def forward(self) -> None:
-        """Compute nothing."""
+        """Return at once: DDP requires the method; the script's own model computes."""
 
 
 class DdpModels:
@@ -30,7 +30,7 @@ class DdpModels:
         """Prepare.
 
         Args:
-            facts: Takes what is seen.
+            facts: Collects the facts of the script.
             refusal: Ends a script that cannot be compared.
             serves_buckets: Whether the engine reduces the buckets, by a communication hook.
         """

@@ -38,7 +38,7 @@ class DistributedOptimizers:
 
         Args:
             arm: Engine that reduces gradients.
-            facts: Takes what is seen.
+            facts: Collects the facts of the script.
             refusal: Ends a script that cannot be compared.
         """
         self._arm = arm
@@ -73,7 +73,7 @@ class DistributedOptimizers:
         return distributed
 
     def _check(self, options: dict[str, Any]) -> None:
-        """Refuse what DDP does not have."""
+        """Refuse options that DDP does not have."""
         if options.get("op", hvd.Average) not in {hvd.Average, hvd.Sum}:
             self._refusal.refuse(
                 "the script combines gradients by Adasum, which DDP does not have; use op=hvd.Average for the "
@@ -113,11 +113,11 @@ class DdpOptimizer(WrappedOptimizer):
         self._prepare()
 
     def synchronize(self) -> None:
-        """Do nothing: the backward pass has waited for the gradients."""
+        """Return at once: the backward pass has waited for the gradients."""
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """Return a context that changes nothing."""
+        """Return an empty context: `step` does not synchronize here."""
         yield
 
     def set_backward_passes_per_step(self, passes: int) -> None:
@@ -126,7 +126,7 @@ class DdpOptimizer(WrappedOptimizer):
         self._prepare()
 
     def before_unscaling(self) -> None:
-        """Do nothing: the gradients are averaged, so that all ranks find the same in them."""
+        """Return at once: the gradients are averaged, so that all ranks find the same overflow in them."""
 
     @counted_by_schedulers
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -192,7 +192,7 @@ def _named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _average_loss(loss: Any) -> Any:
-    """Return the mean of the ranks' losses, so that all decide alike how often to compute them; else what it is."""
+    """Return the mean of the ranks' losses, so that all repeat the closure equally often; other values unchanged."""
     if not isinstance(loss, torch.Tensor):
         return loss
     mean = loss.detach().clone()

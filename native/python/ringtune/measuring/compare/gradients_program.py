@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that both arms run for a file of gradients: steps that make them in the file's order, and nothing else.
+"""The program that both arms run for a file of gradients: steps that make them in the file's order.
 
 Arguments: the arm, the file. A step's backward pass fills one new tensor per gradient, each after the other, as a
-backward pass completes them. The optimizer's step changes nothing.
+backward pass completes them. The optimizer's step is a no-op.
 """
 
 import sys
@@ -46,7 +46,7 @@ class GradientMaker(torch.nn.Module):
         self.last_first = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros(each)) for each in reversed(elements))
 
     def forward(self, value: float) -> torch.Tensor:
-        """Return what `backward()` is called on; each element of each gradient will be `value`."""
+        """Return the token for `backward()`; each element of each gradient will be `value`."""
         token = torch.zeros(1, requires_grad=True)
         for parameter in self.last_first:
             token = _MakeGradient.apply(token, parameter, value)  # type: ignore[no-untyped-call]
@@ -54,13 +54,13 @@ class GradientMaker(torch.nn.Module):
 
 
 class StandingOptimizer(torch.optim.Optimizer):
-    """An optimizer whose step changes nothing."""
+    """An optimizer whose step leaves the parameters as they are."""
 
     def __init__(self, parameters: Any) -> None:
         super().__init__(parameters, {})
 
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
-        """Change nothing."""
+        """Ignore it: the parameters stay as they are."""
         del closure
 
 

@@ -16,7 +16,7 @@ class ImportWatch(importlib.abc.MetaPathFinder):
     """Finds watched modules as the other finders do, and wraps their loaders."""
 
     def __init__(self, after: Mapping[str, Callable[[], None]]) -> None:
-        """Watch; `after` has what is called after each module's import, once."""
+        """Watch; `after` has the function to call after each module's import, once."""
         self._after = dict(after)
 
     def install(self) -> None:

@@ -54,7 +54,7 @@ class KeptComparison:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "KeptComparison":
-        """Return an entry of the file; raises TypeError or ValueError for what is none."""
+        """Return an entry of the file; raises TypeError or ValueError for a malformed one."""
         entry = cls(**value)
         for name, kind in cls.__annotations__.items():
             if kind is float:
@@ -72,7 +72,7 @@ class ComparisonStore:
         self.path = user_cache_folder(environ) / FILE_NAME
 
     def entries(self) -> Sequence[KeptComparison]:
-        """Return what is kept, the newest first; what cannot be read is left out."""
+        """Return the kept comparisons, the newest first; unreadable ones are left out."""
         found = []
         for value in self._values():
             with suppress(TypeError, ValueError):

@@ -33,7 +33,7 @@ ARM_NAMES: Mapping[Arm, str] = {"ddp": "PyTorch alone", "ringtune": "ringtune"}
 
 
 class ComparisonError(RingtuneError):
-    """The two arms cannot be compared; says why, and what to do."""
+    """The two arms cannot be compared; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Runs:
     """
 
     def __init__(self, request: CompareRequest, environ: Mapping[str, str], place: StoreAddress) -> None:
-        """Prepare; nothing is started.
+        """Prepare, without starting a process.
 
         Args:
             request: The checked request.
@@ -146,7 +146,7 @@ class Runs:
 
 
 class _Watch:
-    """Reads what a job writes until it has measured, failed, or been silent for too long."""
+    """Reads a job's output until it has measured, failed, or been silent for too long."""
 
     def __init__(
         self,
@@ -187,10 +187,10 @@ class _Watch:
         return f"The last lines of rank {found[1]}, the first to fail:\n" + "\n".join([*lines, last])
 
     def to_end(self) -> Mapping[str, Any]:
-        """Return the record of what was measured, once the job has ended.
+        """Return the record of the measurement, once the job has ended.
 
         Raises:
-            ComparisonError: If it measured nothing.
+            ComparisonError: If it has made no measurement.
         """
         while (line := self._next_line()) is not None:
             self._take(line)
@@ -240,7 +240,7 @@ def _plain_lines(lines: Iterable[bytes]) -> Iterator[str]:
 
 
 def checked_run(measured: Mapping[str, Any], order: RunOrder, tail: str) -> Run:
-    """Return what was measured, if it is a number of steps and a time.
+    """Return the measurement as a run, if it is a number of steps and a time.
 
     Raises:
         ComparisonError: If the script made too few steps, or the time is none.

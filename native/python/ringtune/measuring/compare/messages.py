@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages between the comparison and the ranks that it starts: an order in an argument, records among the output.
 
-A record is one line of the job's output that begins with a mark and the token of its run. Nothing that a script prints
+A record is one line of the job's output that begins with a mark and the token of its run. No script's own output
 has the token, and a line is written with one call, so that other ranks' lines do not mix with it.
 """
 
@@ -62,12 +62,12 @@ class RecordWriter:
         self._descriptor = os.dup(STDOUT_DESCRIPTOR)
 
     def write(self, kind: str, **fields: Any) -> None:
-        """Write a record; raises OSError where nobody listens any more."""
+        """Write a record; raises OSError where the reader is gone."""
         os.write(self._descriptor, self._begin + json.dumps({"kind": kind, **fields}).encode() + b"\n")
 
 
 def record_in(line: bytes, token: str) -> Mapping[str, Any] | None:
-    """Return the record that a line of output is, None for what a script has written."""
+    """Return the record in a line of output, None for the script's own output."""
     begin = MARK + token.encode() + b" "
     _, mark, text = line.partition(begin)
     if not mark:

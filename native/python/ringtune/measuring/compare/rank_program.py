@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
 def _patches(
     order: RunOrder, reporter: RecordWriter, reports: list[Callable[[], None]], *, is_measuring: bool
 ) -> dict[str, Callable[[], None]]:
-    """Return what is done after the import of each module."""
+    """Return the function to call after the import of each module."""
     facts, refusal = ScriptFacts(own_groups=ASKED_FOR if order.serves_groups else ""), Refusal(reporter)
     serves_buckets = order.arm == "ringtune" and not order.serves_groups
 
@@ -87,7 +87,7 @@ def _exit_code(ended: SystemExit) -> int:
 
 
 def _leave(code: int) -> None:
-    """End the process: exit handlers run, and what was written is flushed.
+    """End the process: exit handlers run, and buffered output is flushed.
 
     The interpreter's own end is left out: under PyTorch 2.13 a model that outlives its process group on Gloo can abort
     or hang there.

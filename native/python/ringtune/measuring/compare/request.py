@@ -110,7 +110,7 @@ class CompareRequest:
     serves_groups: bool = False
 
     def check(self) -> None:
-        """Raise `ConfigError` for what cannot be compared, a file that holds no gradients included."""
+        """Raise `ConfigError` for a request that cannot be compared, a file that holds no gradients included."""
         if (self.program is None) == (self.gradients is None):
             raise ConfigError("give a script or --gradients FILE, one of the two")
         if self.ranks < 2:
@@ -137,14 +137,14 @@ class CompareRequest:
         return f"gradients of {self.gradients.name}" if self.gradients else self.program.title if self.program else ""
 
     def program_of(self, arm: Arm) -> RankProgram:
-        """Return what the ranks of an arm run."""
+        """Return the program that the ranks of an arm run."""
         if self.program is not None:
             return self.program
         return RankProgram((sys.executable,), GRADIENTS_MODULE, (arm, str(self.gradients)), is_module=True)
 
 
 def arm_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of both arms: without other launchers' places, and without what slows one arm alone."""
+    """Return the environment of both arms: without other launchers' places and variables that slow one arm alone."""
     kept = {
         name: value
         for name, value in environ.items()

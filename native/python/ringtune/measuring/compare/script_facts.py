@@ -72,7 +72,7 @@ class Refusal:
         self._reporter = reporter
 
     def refuse(self, reason: str) -> NoReturn:
-        """Report a reason, a sentence with what to do, and end the script.
+        """Report a reason, a sentence with the remedy, and end the script.
 
         Raises:
             NotComparable: Always.

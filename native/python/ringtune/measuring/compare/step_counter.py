@@ -85,7 +85,7 @@ class StepCounter:
             raise EnoughSteps(0)
 
     def _note_groups(self, optimizer: Any) -> None:
-        """Note the facts of a script that averages gradients itself, or by what is not DDP."""
+        """Note the facts of a script that averages gradients itself, or by other means than DDP."""
         facts = self._facts
         if not facts.ddp_models and not facts.optimizers:
             facts.own_groups = facts.own_groups or WRAPS_NOTHING
@@ -94,7 +94,7 @@ class StepCounter:
             facts.backend = _backend_of_cpu()
 
     def report(self, *, did_script_end: bool) -> None:
-        """Report what was measured, once.
+        """Report the measurement, once.
 
         Args:
             did_script_end: Whether the script came to its own end before enough steps.

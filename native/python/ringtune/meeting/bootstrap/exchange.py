@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agreement of ranks that have a channel already, a store or an MPI, on the address and the key of their meeting.
 
-Every rank says on which host and network it is; rank 0 chooses an address that all can reach, listens there, and
-tells address and job key. Who can read that channel can join the job: it is what is trusted.
+Every rank sends its host and network; rank 0 chooses an address that all can reach, listens there, and broadcasts
+address and job key. That channel is trusted: every process that can read it can join the job.
 """
 
 import json
@@ -26,7 +26,7 @@ class RankChannel(Protocol):
         """Give this rank's text; on rank 0 return all ranks' in their order, elsewhere anything."""
 
     def spread(self, text: str) -> str:
-        """Return rank 0's text; what the others give is ignored."""
+        """Return rank 0's text; the other ranks' arguments are ignored."""
 
 
 def arrange(place: Place, exchange: RankChannel, towards: str = "") -> Place:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place that was told by our own variables, as `ringtune run` and people who start ranks by hand set them."""
+"""A place given by our own variables, as `ringtune run` and people starting ranks by hand set them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -67,7 +67,7 @@ def identify(environ: Mapping[str, str]) -> Identity | None:
 
 
 def job_digest(key: str) -> str:
-    """Return what tells a job key from others and does not tell the key."""
+    """Return a digest that identifies a job key without revealing it."""
     return sha256(f"ringtune job\n{key}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 

@@ -13,7 +13,7 @@ class Identity:
         text: Equal for two processes exactly if they were told the same place; may hold a secret.
         place: The place in words.
         names: Every variable that tells the place.
-        unset: The variables without which nothing tells it.
+        unset: The variables that have to be unset for the place to be gone.
         is_alone: Whether it is the only rank of its world.
     """
 

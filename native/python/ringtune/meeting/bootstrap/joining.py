@@ -52,7 +52,7 @@ def find_client(environ: Mapping[str, str], current: RendezvousClient | None) ->
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
-    """Return the identity of a worker that its launcher has given a name; None for others, who may be several."""
+    """Return the identity of a worker that its launcher has given a name; None for others, which may be several."""
     digest = job_digest(environ[JOB_KEY_NAME]) if environ.get(JOB_KEY_NAME) else environ.get(JOB_DIGEST_NAME)
     worker_id = environ.get(WORKER_ID_NAME)
     if not is_joined(environ) or not digest or not worker_id:

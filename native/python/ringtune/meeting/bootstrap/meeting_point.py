@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A meeting prepared over a platform's own channel, such as Ray's, by a process that can speak to all ranks.
 
-Sites are gathered, rank 0 listens before anybody is told the address, and each rank gets its place as variables. Who
-can read the channel can join the job: it is what is trusted.
+Sites are gathered, rank 0 listens before any rank gets the address, and each rank gets its place as variables. The
+channel is trusted: every process that can read it can join the job.
 """
 
 import secrets
@@ -20,7 +20,7 @@ from .explicit import JOB_KEY_NAME, address_of_meeting
 
 @dataclass(frozen=True)
 class MeetingPoint:
-    """Address and key of a meeting, and who takes part in it.
+    """Address, key and members of a meeting.
 
     Attributes:
         rendezvous: `RINGTUNE_RENDEZVOUS` of its ranks.
@@ -56,7 +56,7 @@ def open_meeting_point(sites: Sequence[Site]) -> tuple[socket.socket, MeetingPoi
         sites: Every rank's, in their order.
 
     Returns:
-        The open socket, for `Session.hand_over`, and what the ranks must be told.
+        The open socket, for `Session.hand_over`, and the meeting point for the ranks.
 
     Raises:
         ConfigError: If rank 0 cannot listen where all could reach it.

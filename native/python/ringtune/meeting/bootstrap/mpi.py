@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place that an MPI tells, through mpi4py: rank and size out of its world, rank 0's address by its broadcast.
 
-Only bytes travel, by MPI's own types: nothing is pickled.
+Bytes alone travel, by MPI's own types, without pickle.
 """
 
 import re
@@ -57,7 +57,7 @@ def identify(environ: Mapping[str, str]) -> Identity | None:
 
 
 def _job(environ: Mapping[str, str]) -> str | None:
-    """Return what tells an MPI job from the others of this host; None where nothing does."""
+    """Return the variable that identifies an MPI job among the others of this host; None where MPI sets none."""
     for name in ("PMIX_NAMESPACE", "PMI_PORT"):
         if environ.get(name):
             return f"{name} {environ[name]}"

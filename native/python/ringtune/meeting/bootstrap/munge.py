@@ -25,7 +25,7 @@ class SealError(Exception):
 
 
 class Munge:
-    """Seals texts for this process's user, and opens what this user has sealed, here or on another node."""
+    """Seals texts for this process's user, and opens texts that this user has sealed, here or on another node."""
 
     def __init__(self, socket_path: str = "") -> None:
         """Load the library.

@@ -2,9 +2,9 @@
 """The owner of a place: the first process that calls `init()` with its variables, until that process ends.
 
 Variables are inherited: a data loader's spawned worker, a tool that a rank starts, and a second program of a script
-have them too. The owner holds an abstract socket that is named after the place, so that the kernel decides who was
-first, tells who holds it, and frees it at the owner's death or exec. A launcher's direct child is not meant: shells
-and profilers stand between it and the rank.
+have them too. The owner holds an abstract socket that is named after the place: the kernel decides which process was
+first, reports the holder, and frees the socket at the owner's death or exec. Being a launcher's direct child does not
+make an owner: shells and profilers stand between launcher and rank.
 """
 
 import errno
@@ -35,7 +35,7 @@ _QUEUE = 128  # later processes that asked who the owner is; it never accepts th
 def identify(environ: Mapping[str, str]) -> Identity | None:
     """Return the place that the environment's variables tell; None where they tell none.
 
-    Launchers' worlds of one have no identity; `ringtune run`'s has, for it asks who its rank is.
+    Launchers' worlds of one have no identity; `ringtune run`'s has, because it looks its rank's process up.
     """
     found = (identifier(environ) for identifier in _IDENTIFIERS)
     return next((identity for identity in found if identity is not None), None)
@@ -52,7 +52,7 @@ class Ownership:
     """The place that this process owns, the newest one, and the variables that told it. Used from the main thread."""
 
     def __init__(self) -> None:
-        """Own nothing."""
+        """Begin without a place."""
         self._sockets: dict[str, socket.socket] = {}  # by name
         self._told: dict[str, str] = {}
         self._job_key = ""
@@ -90,7 +90,7 @@ class Ownership:
         return environ
 
     def _completed(self, environ: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the environment with the key that was taken out, and with the owned place where it tells nothing."""
+        """Return the environment with the key that was taken out, and with the owned place where it names none."""
         tells_some = any(name in environ for name in self._told)
         if self._job_key and explicit.JOB_KEY_NAME not in environ:
             environ = {**environ, explicit.JOB_KEY_NAME: self._job_key}
@@ -108,7 +108,7 @@ class Ownership:
             environ[explicit.JOB_DIGEST_NAME] = explicit.job_digest(key)
 
     def release(self) -> None:
-        """Own nothing any more: another process may own the place, and nothing of it completes an environment.
+        """Give up every place: another process may own it, and its variables complete no environment any more.
 
         A forked child does so, for its parent goes on to own the place, and a platform's worker between two jobs.
         """
@@ -139,7 +139,7 @@ def _take(name: str) -> socket.socket | None:
 
 
 def _ask(name: str) -> PeerProcess | None:
-    """Return who holds a place; None where that cannot be told."""
+    """Return the process that holds a place; None where the kernel cannot report it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK) as caller:
         try:
             caller.connect(f"\0{name}")
@@ -149,7 +149,7 @@ def _ask(name: str) -> PeerProcess | None:
 
 
 def _refuse(identity: Identity, owner: PeerProcess | None) -> None:
-    """Raise for a place that another process of this user owns; a stranger's socket of that name keeps nobody out."""
+    """Raise for a place that another process of this user owns; another user's socket of that name is ignored."""
     if owner is not None and not owner.is_own_users:
         return
     raise ConfigError(

@@ -2,7 +2,7 @@
 """Exchange of texts between ranks that know where rank 0 listens and share no key: the same user proves itself.
 
 Rank 0 listens at a desk, and every other rank brings it a request with its text and a fresh nonce. Once all are there,
-rank 0 answers each with that nonce in the answer. A `Seal` proves who has made a text, and hides it from other users:
+rank 0 answers each with that nonce in the answer. A `Seal` proves a text's author and hides it from other users:
 the kernel's word on one host (`KernelSeal`), MUNGE's credentials between hosts (`Munge`). Strangers are dropped.
 
 A request belongs to one meeting, a text that names job, step, restart and number of the `init()`.
@@ -36,7 +36,7 @@ _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.002, 0.2
 
 
 class Seal(Protocol):
-    """Proof of the user who has made a text. Both calls raise `SealError`."""
+    """Proof of the user who wrote a text. Both calls raise `SealError`."""
 
     def seal(self, text: str) -> str:
         """Return the text in a form that the same user's processes alone can read."""
@@ -46,7 +46,7 @@ class Seal(Protocol):
 
 
 class KernelSeal:
-    """Implements `Seal` on one host, where the kernel says who is at the other end of a unix socket."""
+    """Implements `Seal` on one host, where the kernel reports the user at the other end of a unix socket."""
 
     def seal(self, text: str) -> str:
         """See `Seal`."""
@@ -177,7 +177,7 @@ class _Host:
         self._acceptor = Acceptor(self._loop, listen(desk.address), terms, self._admit)
 
     def gather(self) -> list[str]:
-        """Return the other ranks' texts in their order, once all are there; a failure is told to those who are."""
+        """Return the other ranks' texts in their order, once all are there; a failure is sent to the ranks present."""
         try:
             Waiting(self._loop, self._deadline, self._check).until(self._is_complete, self._describe_missing)
         except RingtuneError as error:
@@ -186,7 +186,7 @@ class _Host:
         return [self._requests[rank].text for rank in range(1, self._place.world_size)]
 
     def answer(self, fields: dict[str, Any]) -> None:
-        """Give every rank that is there the same answer; who is gone needs none."""
+        """Give every rank that is there the same answer; a rank that has left needs none."""
         for request in self._requests.values():
             try:
                 sealed = self._desk.sealed({**fields, "nonce": request.nonce})
@@ -232,7 +232,7 @@ class _Host:
             self._lose(request, error)
 
     def _hear(self, request: _Request) -> None:
-        """Notice that a rank which has made its request is gone; it has nothing more to say."""
+        """Notice that a rank which has made its request is gone; any further message of it is ignored."""
         try:
             request.channel.pump()
             if request.channel.next_message() is not None:

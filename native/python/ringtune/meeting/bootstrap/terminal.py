@@ -16,5 +16,5 @@ def can_move_cursor(environ: Mapping[str, str]) -> bool:
 
 
 def is_relayed(environ: Mapping[str, str]) -> bool:
-    """Return whether a launcher shows what this process writes to its terminal."""
+    """Return whether a launcher shows this process's output on its terminal."""
     return _NUMBER.fullmatch(environ.get(COLUMNS_NAME, "")) is not None

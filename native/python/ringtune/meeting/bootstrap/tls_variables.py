@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what protects this process's connections: `RINGTUNE_TLS` and the three files, which are this host's own.
+"""Reads the protection of this process's connections: `RINGTUNE_TLS` and the three files, which are this host's own.
 
 No rank adopts rank 0's: a rank that is to encrypt must not be talked out of it.
 """
@@ -36,7 +36,7 @@ def read_tls(environ: Mapping[str, str]) -> Tls:
 
 
 def _switch(environ: Mapping[str, str]) -> bool | None:
-    """Return what `RINGTUNE_TLS` says; None for `auto`."""
+    """Return the value of `RINGTUNE_TLS`; None for `auto`."""
     text = environ.get(SWITCH_NAME, "auto")
     if text.strip().lower() not in _SWITCHES:
         raise ConfigError(f"{SWITCH_NAME}={text!r} is not allowed; allowed: 1, 0 or auto")

@@ -28,7 +28,7 @@ _AGENT_NAMES = (
 
 
 class StoreExchange:
-    """Implements `RankChannel` by a store of torch's, which is then what is trusted."""
+    """Implements `RankChannel` by a store of torch's, which is then trusted with the job key."""
 
     def __init__(self, store: Any, place: Place, limit_s: float) -> None:
         """Wrap a store.

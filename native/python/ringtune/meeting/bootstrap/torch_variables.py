@@ -10,7 +10,7 @@ STORE_NAMES = ("MASTER_ADDR", "MASTER_PORT")
 
 
 def torch_variables(environ: Mapping[str, str], address: str, port: int | str) -> dict[str, str]:
-    """Return what `torchrun` would set for a rank; its agent's store is not among it, rank 0 serves one.
+    """Return the variables that `torchrun` would set for a rank, without its agent's store: rank 0 serves one.
 
     Args:
         environ: Environment of a rank, as the launcher made it.

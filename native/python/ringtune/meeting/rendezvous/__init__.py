@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meeting of the ranks at init: who is there, whose settings hold, and how each is connected to the others.
+"""The meeting of the ranks at init: members, the settings that hold, and each rank's connections to the others.
 
 Rank 0 listens and the others call it, over an abstract unix socket or TCP. Both ends prove that they hold the job key;
-then each rank says where it runs and what was set on it. Rank 0 plans which ranks share a host; on each host the
-lowest rank makes the shared memory and hands it to the others; between hosts the ranks connect to each other. All
-start their engines, which take the connections over; every other socket is closed before training begins.
+then each rank sends its host and its settings. Rank 0 plans which ranks share a host; on each host the lowest rank
+makes the shared memory and hands it to the others; between hosts the ranks connect to each other. All start their
+engines, which take the connections over; every other socket is closed before training begins.
 """
 
 import os
@@ -26,7 +26,7 @@ class Meeting(Protocol):
     """One rank's side of the meeting: `agree()`, then `conclude()`; `close()` in any case."""
 
     def agree(self) -> Agreement:
-        """Return what all ranks hold; raise the first failure of any rank."""
+        """Return the agreement that all ranks hold; raise the first failure of any rank."""
 
     def conclude(self, failure: RingtuneError | None) -> None:
         """Say whether this rank's engine runs, and return when all do; raise the first failure of any rank."""
@@ -57,7 +57,7 @@ class _Alone:
             raise failure
 
     def close(self) -> None:
-        """Close nothing: it holds no descriptor."""
+        """Return at once: this meeting holds no descriptor."""
 
 
 def open_meeting(place: Place, offer: Offer, limit_s: float, create_segment: Callable[[int], int]) -> Meeting:

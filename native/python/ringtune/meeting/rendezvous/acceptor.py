@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accepts connections that prove themselves, in whichever way; drops strangers, which disturb nobody.
+"""Accepts connections that prove themselves, in whichever way, and drops strangers without harm to the others.
 
 Until it has proved itself a connection may hold little memory, has little time, and is the first to be dropped when
 there are many: an honest rank that loses its place that way calls again. Processes of other users of this host are
@@ -39,7 +39,7 @@ class Proof(Protocol[ProvedOut_co]):
             The proved caller, which owns the connection from now on; None while more must come.
 
         Raises:
-            ChannelError: If it proves nothing; the connection is dropped.
+            ChannelError: If its proof is wrong; the connection is dropped.
         """
 
 
@@ -100,7 +100,7 @@ class Acceptor(Generic[Proved]):
         loop.add_chore(self._expire)
 
     def next_look_s(self) -> float:
-        """Return after how many seconds a turn of the loop is due although nothing is ready; infinity: never."""
+        """Return the seconds until the loop's next turn is due if no socket becomes ready; infinity: never."""
         return EXPIRY_S if self._silent or self._greeted else math.inf
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Acceptor(Generic[Proved]):
         self._drop(next(iter(queue.values())), why)
 
     def _welcome(self, connection: socket.socket) -> None:
-        """Take a connection in; what says garbage at once, as most strangers do, costs no more than reading it."""
+        """Take a connection in; a first message of garbage, as most strangers send, costs no more than reading it."""
         channel = Channel(connection, self._terms.limit_bytes)
         pending = _Pending(channel, self._terms.proof_of(channel), Deadline.after(self._terms.limit_s))
         if channel.is_strangers:

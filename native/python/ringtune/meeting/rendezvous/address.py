@@ -61,7 +61,7 @@ class Address:
 
     @classmethod
     def fresh_unix(cls) -> "Address":
-        """Return an abstract socket's name that nobody can guess."""
+        """Return a name of an abstract socket that cannot be guessed."""
         return cls("unix", f"ringtune-{secrets.token_hex(16)}")
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ def listen(address: Address, naming: Deadline | None = None) -> socket.socket:
             container while it is starting. None asks once.
 
     Raises:
-        ConfigError: If that is not possible; names the address, and who has it where that can be seen.
+        ConfigError: If that is not possible; names the address, and the process that has it where the kernel shows it.
     """
     listener: socket.socket | None = None
     try:
@@ -110,7 +110,7 @@ def connect(address: Address, deadline: Deadline) -> socket.socket:
     """Return a non-blocking connection to the address.
 
     Raises:
-        OSError: If nobody listens there, or nobody answered in time.
+        OSError: If no process listens there, or none answered in time.
     """
     family, target = _resolved(address)
     connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)

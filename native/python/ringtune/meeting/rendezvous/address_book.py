@@ -46,7 +46,7 @@ class AddressBook:
         return self._loop.fileno()
 
     def serve_ready(self) -> None:
-        """Serve what is ready; waits for nothing and raises for nothing that a peer does."""
+        """Serve the ready sockets without waiting; a peer's mistake raises no error here."""
         try:
             self._loop.turn(0.0)
         except RingtuneError:  # no descriptor is left for one more connection; it waits in the kernel's queue

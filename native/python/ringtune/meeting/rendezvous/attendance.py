@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers that are connected to a rendezvous server: their connections, and what each of them waits for."""
+"""The workers that are connected to a rendezvous server: their connections, and the event that each waits for."""
 
 import math
 import time
@@ -69,7 +69,7 @@ class Attendant:
         """Take note that it asks for a meeting.
 
         Args:
-            patience_s: See `patience_s`, as the worker said it; what is no number is infinity.
+            patience_s: See `patience_s`, as the worker sent it; a value that is no number is infinity.
         """
         self.waits_since_s = time.monotonic()
         self.patience_s = max(LEAST_PATIENCE_S, patience_s) if isinstance(patience_s, int | float) else math.inf

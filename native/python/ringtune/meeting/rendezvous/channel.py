@@ -2,7 +2,7 @@
 """Length-framed JSON messages over a stream socket, with file descriptors where the socket is a local one.
 
 A frame is four bytes of length (big endian) and that many bytes of UTF-8 JSON: one object with a string `type`.
-The module knows nothing of what the messages mean, and trusts no byte of them. It never reads past the message that
+The module does not know the messages' meaning, and trusts no byte of them. It never reads past the message that
 it waits for, so that a socket can be handed on between two messages.
 """
 
@@ -52,11 +52,11 @@ class NewsSource(Protocol):
         """Return the descriptor that can be read when there may be news."""
 
     def has_news(self) -> bool:
-        """Return whether there are news; takes in what has come, and waits for nothing."""
+        """Return whether there are news; takes in the bytes that have come, without waiting."""
 
 
 class Interrupted(Exception):  # noqa: N818  (nothing is wrong: something else became more important)
-    """Another channel has something to say, which goes before what was waited for."""
+    """Another channel has a message, which takes precedence over the one awaited."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class Channel:
             raise _lost(error) from error
 
     def pump(self) -> None:
-        """Read what is there, up to the end of the message under way, which goes to the inbox; never waits.
+        """Read the bytes that are there, up to the end of the message under way, which goes to the inbox; never waits.
 
         Raises:
             ChannelError: If the peer closed the connection or broke the framing.
@@ -309,7 +309,7 @@ class Channel:
         return self._inbox.popleft()
 
     def take_descriptors(self) -> list[int]:
-        """Hand the descriptors that came so far to the caller, who closes them."""
+        """Hand the descriptors that came so far to the caller, which closes them."""
         taken, self._descriptors = self._descriptors, []
         return taken
 
@@ -322,7 +322,7 @@ class Channel:
         return descriptor
 
     def close(self) -> None:
-        """Close the socket and every descriptor that nobody took."""
+        """Close the socket and every descriptor that no caller took."""
         for descriptor in self.take_descriptors():
             os.close(descriptor)
         self._plain.close()
@@ -366,7 +366,7 @@ def _lost(error: OSError) -> ChannelError:
 
 
 def could_tell(channel: Channel, message: Message) -> bool:
-    """Send a message to a peer that may be gone; return whether it has got it: one that is too large goes to nobody."""
+    """Send a message to a peer that may be gone; return whether it was sent. A message that is too large is not."""
     try:
         channel.send(message)
     except (ChannelError, ValueError):

@@ -27,12 +27,12 @@ _LOOK_S = 3600.0  # the server decides how long a worker waits; its end is seen 
 
 
 class RendezvousClient:
-    """One worker of a job. Used from one thread; nothing of it works in a forked child.
+    """One worker of a job. Used from one thread; a forked child cannot use it.
 
     Attributes:
         server: Address of the server.
-        is_unfinished: Whether the end of this process, even a normal one, is a loss to the job. It is set by those who
-            know when the work is done.
+        is_unfinished: Whether the end of this process, even a normal one, is a loss to the job. Set by the code that
+            knows when the work is done.
         patience_s: Time that other workers have, seconds, to ask for the next meeting too, if that is shorter than the
             server's; infinity after a meeting.
         progress: Place of the training, for the launcher; None where none is known.
@@ -40,7 +40,7 @@ class RendezvousClient:
     """
 
     def __init__(self, server: Address, job_key: bytes, worker_id: str = "", tls: Tls = CLEAR) -> None:
-        """Make the client; connects to nobody.
+        """Make the client; connects to no server yet.
 
         Args:
             server: Address of the server, `join://HOST:PORT`.
@@ -111,7 +111,7 @@ class RendezvousClient:
                 raise
 
     def has_update(self) -> bool:
-        """Return whether the server has said, since the last meeting, that the job changes; waits for nothing."""
+        """Return whether the server has announced, since the last meeting, that the job changes; does not wait."""
         self._take_in()
         return self._has_update
 
@@ -147,7 +147,7 @@ class RendezvousClient:
         self._has_ended = False
 
     def _words(self) -> dict[str, object]:
-        """Return what a message tells of the training."""
+        """Return the fields of a message that describe the training."""
         return {} if self.progress is None else {"progress": self.progress.to_message(), "failure": self.failure}
 
     # --- the meeting that begins
@@ -241,7 +241,7 @@ class RendezvousClient:
                 return message
 
     def _take_in(self) -> None:
-        """Take note of what the server has sent meanwhile, or that it has ended; the descriptor stays."""
+        """Take note of the server's messages so far, or that it has ended; the descriptor stays."""
         channel = self._channel
         while channel is not None and not self._has_ended and channel.has_news():
             try:

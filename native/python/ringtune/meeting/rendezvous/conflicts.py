@@ -30,7 +30,7 @@ def failure_of(rank: int, message: Message) -> RingtuneError:
 
 
 def join_message(place: Place, offer: Offer, host: str) -> Message:
-    """Return what a rank says about itself once both sides have proved that they hold the job key."""
+    """Return a rank's description of itself, sent once both sides have proved that they hold the job key."""
     return {
         "world_size": place.world_size,
         "version": __version__,
@@ -43,7 +43,7 @@ def join_message(place: Place, offer: Offer, host: str) -> Message:
 
 
 def find_conflict(place: Place, offer: Offer, rank: int, join: Message) -> RingtuneError | None:
-    """Return why rank 0 cannot start with what a rank said, or None.
+    """Return the reason why rank 0 cannot start with a rank's description of itself, or None.
 
     Args:
         place: Rank 0's place.

@@ -59,8 +59,8 @@ class _Repeat(Exception):  # noqa: N818  (internal: says why the call must be re
     """This rank was not let in, for a reason that may pass.
 
     Attributes:
-        is_absent: Whether nobody answered at all.
-        is_refused: Whether the kernel said that nobody listens.
+        is_absent: Whether the address did not answer at all.
+        is_refused: Whether the kernel reported that no process listens there.
     """
 
     def __init__(self, why: str, *, is_absent: bool = False, is_refused: bool = False) -> None:
@@ -78,7 +78,7 @@ class _Patience:
     watch: NewsSource | None
 
     def check(self, to: Destination, membership: Membership, why: str) -> None:
-        """Raise what ends the attempt, or return if the call is to be repeated."""
+        """Raise the error that ends the attempt, or return if the call is to be repeated."""
         if any(source is not None and source.has_news() for source in (self.interrupt, self.watch)):
             raise Interrupted
         if self.deadline.has_passed():
@@ -105,8 +105,8 @@ def open_channel(
         membership: Membership of this process.
         join: Message with which this rank joins, without type and proof.
         deadline: End of the attempts.
-        interrupt: A connection whose news end the attempt: where there is one, who is lost is heard there.
-        watch: A connection whose news keep from another attempt: what the callee itself has to say goes before them.
+        interrupt: A connection whose news end the attempt: losses of ranks are reported there.
+        watch: A connection whose news prevent another attempt: the callee's own message takes precedence over them.
 
     Raises:
         ConfigError: If the callee holds another job key, is of another version or user, or has initialised more often.
@@ -131,7 +131,7 @@ def open_channel(
 
 
 def _attempt(to: Destination, membership: Membership, join: Message, patience: _Patience) -> Channel:
-    """Call once; raises `_Repeat` for what may pass."""
+    """Call once; raises `_Repeat` for a failure that may pass."""
     try:
         connection = connect(to.address, Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S)))
     except OSError as error:
@@ -256,7 +256,7 @@ def _explain_tls(to: Destination, membership: Membership, error: ChannelError) -
 
 
 def _explain_elsewhere(to: Destination, membership: Membership, answer: Message) -> None:
-    """Tell what may pass, a rank that is still to come to this `init()`, from what cannot."""
+    """Distinguish the failure that may pass, a rank that is still to come to this `init()`, from those that cannot."""
     if answer.get("protocol") != PROTOCOL_VERSION:
         raise ConfigError(
             f"{to.whom} speaks version {answer.get('protocol')!r} of the rendezvous and {membership.who} "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 0's side of the meeting: admit every rank, agree on the settings, plan who is where, and let all go.
+"""Rank 0's side of the meeting: admit every rank, agree on the settings, plan the connections, and let all go.
 
 A stranger (another user, a wrong key, garbage) is dropped and does not disturb the meeting. A rank of the job that
-cannot start, says something else than rank 0, or ends, stops the job: everybody is told at once, latecomers too.
+cannot start, contradicts rank 0, or ends, stops the job: every rank is told at once, latecomers too.
 """
 
 from collections.abc import Callable, Mapping
@@ -143,7 +143,7 @@ class Coordinator:
             could_tell(caller.channel, {"type": "abort", **describe_failure(self._verdict)})
 
     def _hear(self, rank: int) -> None:
-        """Take in what a rank of the world says; its end, or its failure, ends the meeting."""
+        """Take in the messages of a rank of the world; its end, or its failure, ends the meeting."""
         channel = self._members[rank]
         try:
             channel.pump()
@@ -164,7 +164,7 @@ class Coordinator:
         """Plan, and plan again without shared memory for the ranks that cannot have it.
 
         Returns:
-            Rank 0's own arrival, seated, and what the user should know.
+            Rank 0's own arrival, seated, and notes for the user.
         """
         identities = [str(self._joins[rank]["host"]) for rank in range(self._place.world_size)]
         separated: set[int] = set()

@@ -2,7 +2,7 @@
 """Shared memory of one host's ranks: the lowest makes the segment and hands it to the others.
 
 They meet on an abstract socket of this host, whose random name rank 0 gave them, and prove the job key again. The
-kernel says who is at the other end, so that the pidfds are those of the ranks that are really here.
+kernel reports the process at the other end, so that the pidfds are those of the ranks that are really here.
 """
 
 import os

@@ -88,7 +88,7 @@ class Member:
             raise
 
     def _follow(self, channel: Channel) -> Agreement:
-        """Do what rank 0 plans, as often as it plans, and then connect to the other ranks."""
+        """Take part in each of rank 0's plans, and then connect to the other ranks."""
         message = self._receive(channel)
         while message["type"] == "plan":
             self._take_part(channel, MeetingPlan.from_message(message, self._place.rank))
@@ -141,7 +141,7 @@ class Member:
         return self._channel
 
     def _tell(self, channel: Channel, message: Message) -> None:
-        """Send what rank 0 may be past hearing: a failure that is raised here anyway, or before an answer is read."""
+        """Send a message that rank 0 may not read any more: this rank raises a failure anyway, or awaits no answer."""
         try:
             channel.send(message)
         except ChannelError:
@@ -173,4 +173,4 @@ class Member:
 
 
 def _leave_for_later() -> None:
-    """Serve nothing: that there is something to read ends the loop's turn, which is all that is wanted."""
+    """Ignore it: a readable socket ends the loop's turn, and no more is needed."""

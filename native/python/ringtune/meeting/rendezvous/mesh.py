@@ -75,7 +75,7 @@ class Mesh:
             addresses: Addresses at which each rank listens, the meeting's way first.
 
         Raises:
-            ConfigError: If a connection is not what it should be.
+            ConfigError: If a connection is not the expected one.
             CollectiveTimeout: If a rank did not connect in time.
             PeerLostError: If one ended meanwhile.
             Interrupted: If rank 0 has news.
@@ -88,7 +88,7 @@ class Mesh:
         self._waiting.until(lambda: self._expects <= self._sockets.keys(), self._describe_missing)
 
     def take_sockets(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Hand the control and the data sockets to the caller, who closes them.
+        """Hand the control and the data sockets to the caller, which closes them.
 
         Returns:
             An entry per rank, -1 for none; the data sockets as often as a pair of ranks has connections.
@@ -106,7 +106,7 @@ class Mesh:
         return taken
 
     def close(self) -> None:
-        """Close every socket that nobody took; idempotent."""
+        """Close every socket that no caller took; idempotent."""
         for acceptor in self._acceptors:
             acceptor.close()
         close_descriptors(self._sockets.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process at the other end of a unix socket, and the one rule of who may connect: processes of the same user.
+"""The process at the other end of a unix socket, and the rule of admission: processes of the same user.
 
 The kernel reports the *effective* user of the peer, as it was when it connected or began to listen. It is compared with
 this process's effective user: under a set-user-id program the real one differs, and a rank would refuse its own peers.

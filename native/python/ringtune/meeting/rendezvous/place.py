@@ -27,7 +27,7 @@ class Watch(Protocol):
         """Return the descriptor that can be read when there may be news; -1 where the connection has ended."""
 
     def has_news(self) -> bool:
-        """Return whether one has ended; takes in what has come, and waits for nothing."""
+        """Return whether one has ended; takes in the news that have come, without waiting."""
 
     def check(self) -> None:
         """Raise `PeerLostError` if one has ended."""
@@ -46,7 +46,7 @@ class Place:
         address: Address of the meeting with rank 0; None in a world of one.
         job_key: Secret that all ranks of the job share; empty in a world of one.
         listener: On rank 0, the socket that listens on the address, where it is open already; the meeting takes it.
-        watch: News of other ranks' ends, where there is somebody who sees them.
+        watch: News of other ranks' ends, where a launcher or server observes them.
         tls: Protection of the TCP connections to other ranks.
     """
 
@@ -66,7 +66,7 @@ class Place:
         return Membership(self.rank, self.generation, self.job_key, self.tls)
 
     def require_address(self) -> Address:
-        """Return the address; ConfigError where nobody told it."""
+        """Return the address; ConfigError where none was given."""
         if self.address is None:
             raise ConfigError(f"{self.source} told no address of rank 0 for a world of {self.world_size} ranks")
         return self.address
@@ -120,7 +120,7 @@ class Agreement:
         tls: Sessions of those sockets that have TLS, by descriptor.
         interface: This host's address towards rank 0; loopback where the ranks met over a unix socket.
         host_facts: On rank 0, every machine's facts, with `link_bits_per_s`; empty elsewhere.
-        notes: On rank 0, what the user should know, a sentence each.
+        notes: On rank 0, notes for the user, a sentence each.
     """
 
     given: Mapping[str, Any]
@@ -136,7 +136,7 @@ class Agreement:
     notes: tuple[str, ...] = ()
 
     def close(self) -> None:
-        """Close the descriptors, where nobody took them over."""
+        """Close the descriptors that no caller took over."""
         close_descriptors((self.segment_fd, *self.pidfds, *self.control_fds, *self.data_fds))
 
 
@@ -148,7 +148,7 @@ def close_descriptors(descriptors: Iterable[int]) -> None:
 
 
 def host_identity() -> str:
-    """Return what two processes share exactly if they can share memory.
+    """Return a text that two processes share exactly if they can share memory.
 
     That takes one booted host, process ids that both see, and one network namespace: to it belongs the abstract socket
     that the ranks of a host meet on.
@@ -160,7 +160,7 @@ def host_identity() -> str:
 
 
 def network_identity() -> str:
-    """Return what two processes share exactly if they have the same network interfaces.
+    """Return a text that two processes share exactly if they have the same network interfaces.
 
     Raises:
         ConfigError: If `/proc` is not mounted.

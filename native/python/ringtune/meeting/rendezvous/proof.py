@@ -2,7 +2,7 @@
 """Mutual proof that both ends of a connection hold the job key, without showing it.
 
 Both sides send a fresh nonce; each proves by HMAC-SHA256 over its role and everything that was said so far. A proof
-made for one role, purpose, pair of ranks, generation or connection is worth nothing in another.
+made for one role, purpose, pair of ranks, generation or connection is invalid in another.
 """
 
 import hmac
@@ -106,7 +106,7 @@ class Transcript:
 
 
 def derived_key(job_key: bytes, label: str) -> bytes:
-    """Return a key for a part of the job: who learns it learns nothing of the job's."""
+    """Return a key for a part of the job; the job's key cannot be derived from it."""
     return hmac.new(job_key, f"ringtune\n{label}".encode(), sha256).digest()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rosters decide which workers take part in a meeting, when it begins, and in which order they get ranks.
 
-A rendezvous server calls a roster from its own thread and asks nothing of it but decisions; the roster opens no socket
+A rendezvous server calls a roster from its own thread and takes decisions alone from it; the roster opens no socket
 and starts no process. A *worker* is a process of the job; a *newcomer* has taken part in no meeting yet; a *survivor*
 has taken part in the latest one.
 """
@@ -28,7 +28,7 @@ class Worker:
         meeting: Number of the latest one; None for a newcomer.
         rank: Rank that it got there; None for a newcomer.
         progress: Place of its training, as it told it last; None where it has told none.
-        failure: Its own words on why it failed; empty while it has not, and where it has said nothing.
+        failure: Its own report of its failure; empty while it has not failed or sent none.
         is_expelled: Whether the others go on without it although it runs.
     """
 
@@ -84,7 +84,7 @@ class Roster(Protocol):
         """
 
     def describe_missing(self, present: Sequence[Worker]) -> str:
-        """Return what is missing for a meeting, such as `1 of 4 workers is missing`, for the error at the time limit.
+        """Describe the workers that a meeting lacks, such as `1 of 4 workers is missing`, for the timeout error.
 
         Args:
             present: Workers that wait.
@@ -116,7 +116,7 @@ class Roster(Protocol):
         """
 
     def next_look_s(self) -> float:
-        """Return after how many seconds `meeting` is worth another call although nothing changes; infinity: never."""
+        """Return the seconds after which `meeting` is worth another call even without a change; infinity: never."""
 
 
 class _QuietRoster:
@@ -154,7 +154,7 @@ class FixedRoster(_QuietRoster):
         return _counted(self._size - len(present), self._size, present)
 
     def wants_update(self, _members: Sequence[Worker], _waiting: Sequence[Worker], /) -> bool:
-        """Tell nothing: a newcomer replaces a lost worker, whose loss the others notice."""
+        """Ask for no update: a newcomer replaces a lost worker, whose loss the others notice."""
         return False
 
     def next_look_s(self) -> float:
@@ -184,7 +184,7 @@ class RangeRoster(_QuietRoster):
         return None
 
     def meeting(self, gathering: Gathering) -> Sequence[Worker] | None:
-        """Begin when the largest number is there, or enough are and nobody is expected."""
+        """Begin when the largest number is there, or enough are and no other is expected."""
         self._next_look_s = math.inf
         chosen = by_seniority(gathering.present)[: self._max_size]
         if len(chosen) < self._min_size:
@@ -195,7 +195,7 @@ class RangeRoster(_QuietRoster):
         return None
 
     def met(self, _number: int, _ranks: Sequence[Worker], /) -> None:
-        """Expect nobody any more: later meetings begin at once, and who comes late causes an update."""
+        """Expect no newcomer any more: later meetings begin at once, and a latecomer causes an update."""
         self._has_met = True
 
     def describe_missing(self, present: Sequence[Worker]) -> str:
@@ -239,7 +239,7 @@ def in_rank_order(workers: Sequence[Worker]) -> tuple[Worker, ...]:
 
 
 def _counted(missing: int, size: int, present: Sequence[Worker]) -> str:
-    """Return how many are missing and who is present."""
+    """Return the number of missing workers and a list of those present."""
     verb = "is" if missing == 1 else "are"
     return f"{missing} of {size} workers {verb} missing; present: {_listed(present) or 'none'}"
 

@@ -70,7 +70,7 @@ class RendezvousServer:
         Args:
             job_key: Secret of the job.
             host: This host's address that the workers reach; see `interfaces.route_address`.
-            roster: Decides who meets.
+            roster: Decides which workers meet.
             port: Port; 0 lets the kernel choose.
             patience: Time limits; None for the defaults.
             tls: Protection of the workers' connections.
@@ -127,13 +127,13 @@ class RendezvousServer:
         return self._loop.fileno()
 
     def serve_ready(self, limit_s: float = 0.0) -> None:
-        """Serve what is ready within a limit in seconds, and do what is due; raises for nothing that a worker does."""
+        """Serve the ready sockets within a limit in seconds, and due work; a worker's mistake raises no error here."""
         with suppress(RingtuneError):  # no descriptor is left for one more connection; it waits in the kernel's queue
             self._loop.turn(min(limit_s, self.next_look_s()))
         self._settle()
 
     def next_look_s(self) -> float:
-        """Return after how many seconds `serve_ready` is worth a call although nothing is ready; infinity: never."""
+        """Return the seconds after which `serve_ready` is due if no socket becomes ready; infinity: never."""
         dues = [self._acceptor.next_look_s()]
         if self._attendance.broken:
             return 0.0
@@ -193,7 +193,7 @@ class RendezvousServer:
         self._loop.on_readable(caller.channel, lambda: self._hear(attendant))
 
     def _hear(self, attendant: Attendant) -> None:
-        """Do what a worker's message says; one that raises an error ends that worker alone."""
+        """Obey a worker's message; one that raises an error ends that worker alone."""
         try:
             self._obey(attendant)
         except Exception as error:  # noqa: BLE001  (as for `_admit`)
@@ -221,14 +221,14 @@ class RendezvousServer:
             self._end(attendant, f"it exited with code {shown(message.get('code'))}", is_done=False)
 
     def _note_words(self, attendant: Attendant, message: Message) -> None:
-        """Take note of what a worker tells of its training."""
+        """Take note of a worker's report of its training."""
         progress = Progress.from_message(message.get("progress"))
         if progress is not None:
             failure = str(message.get("failure", ""))[:MAX_FAILURE_CHARACTERS]
             attendant.worker = replace(attendant.worker, progress=progress, failure=failure)
 
     def _end_broken(self, arrival: int) -> None:
-        """End a worker that takes no messages; what it has said before counts, such as that its work is done."""
+        """End a worker that takes no messages; its earlier messages count, such as that its work is done."""
         while (attendant := self._attendance.find(arrival)) is not None and attendant.channel.has_news():
             self._hear(attendant)
         if attendant is not None:
@@ -268,7 +268,7 @@ class RendezvousServer:
     # --- meetings
 
     def _settle(self) -> None:
-        """Do what follows from what has changed."""
+        """Act on the changes since the last call: ends, meetings, losses."""
         while self._attendance.broken:
             self._end_broken(self._attendance.broken.pop())
         if self._finished:
@@ -285,7 +285,7 @@ class RendezvousServer:
         self._attendance.tell_verdicts()
 
     def _overdue_at_s(self) -> float | None:
-        """Return when those are overdue that the workers that wait are waiting for; None if they wait for nobody."""
+        """Return the time at which the members that others wait for are overdue; None if all of them have asked."""
         members = self._attendance.members_of(self._latest)
         asked = [member for member in members if member.waits_since_s is not None]
         if len(asked) == len(members):
@@ -345,7 +345,7 @@ class RendezvousServer:
         return Gathering(present, now_s - asked_s, now_s - max(self._changed_s, asked_s))
 
     def _give_up(self, waiting: Sequence[Attendant]) -> None:
-        """Tell all that wait that there will be no meeting, and who is missing."""
+        """Tell all waiting workers that there will be no meeting, and which are missing."""
         missing = self._roster.describe_missing([one.worker for one in waiting])
         refused = counted(self._acceptor.refused, "connection")
         hint = f"; {refused} without proof of the job key" if self._acceptor.refused else ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS on the TCP connections of a job: by the job's key, or by certificates; the engine's code has OpenSSL.
 
-Knows of keys and modes, and nothing of the messages that the connections carry.
+Knows keys and modes, and not the messages that the connections carry.
 """
 
 import socket
@@ -27,7 +27,7 @@ Session: TypeAlias = "TlsSession"
 
 
 class TlsError(OSError):
-    """TLS refuses what the other end sends, or the other end refuses this one's keys; in OpenSSL's words."""
+    """TLS refuses the other end's data, or the other end refuses this one's keys; in OpenSSL's words."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def tls_by_job_key() -> Tls:
 
 
 def tls_by_certificates(certificate: str, key: str, authority: str) -> Tls:
-    """Return TLS by PEM files, see `TlsKeyring.by_files`; raises `ConfigError` if one does not hold what it should."""
+    """Return TLS by PEM files, see `TlsKeyring.by_files`; raises `ConfigError` if one has the wrong content."""
     return Tls(BY_CERTIFICATES, _engine().TlsKeyring.by_files(certificate, key, authority))
 
 
@@ -105,11 +105,11 @@ class TlsSocket:
         return sent
 
     def recv(self, size: int) -> bytes:
-        """Return what there is, up to `size` bytes.
+        """Return the bytes that are there, up to `size`.
 
         Raises:
-            BlockingIOError: If there is nothing now.
-            TlsError: If TLS refuses what the other end sends, or the other end refuses this one's keys.
+            BlockingIOError: If no data is there now.
+            TlsError: If TLS refuses the other end's data, or the other end refuses this one's keys.
             ConnectionError: If the connection has ended.
         """
         data = b""

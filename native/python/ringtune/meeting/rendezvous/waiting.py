@@ -19,7 +19,7 @@ class Waiting:
     Attributes:
         loop: Serves the sockets.
         deadline: Deadline of the whole meeting.
-        check: Raises what ends the waiting early.
+        check: Raises the error that ends the waiting early.
         interrupt: The connection whose news end the waiting, for a rank that has only one; see `open_channel`.
     """
 

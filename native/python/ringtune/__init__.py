@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ringtune: an allreduce engine that tunes itself while the job trains.
 
-Training code imports a front end, such as `ringtune.torch`. Importing this package alone costs nothing: no framework,
+Training code imports a front end, such as `ringtune.torch`. Importing this package alone is cheap: no framework,
 no engine, and not even `typing`, for Ctrl-C cannot end the `ringtune` command quietly before that is through.
 """
 
@@ -65,12 +65,12 @@ def run(
     timeout_s: float | None = None,
     **horovod: Any,
 ) -> list[Any]:
-    """Run a function on ranks, of this machine or of several hosts, and return what it returned on each.
+    """Run a function on ranks, of this machine or of several hosts, and return each rank's result.
 
     The function calls `init()` of its front end itself. It is imported by its name where it stands in a module; in a
-    notebook or in the program itself its source is sent, with what it uses: modules, functions and classes of the same
-    place, plain data. Arguments and results are plain data, arrays, and dense tensors in CPU memory: None, bool, int,
-    float, str, list, tuple, dict. What the ranks print goes to this process's streams.
+    notebook or in the program itself its source is sent, with all that it uses: modules, functions and classes of the
+    same place, plain data. Arguments and results are plain data, arrays, and dense tensors in CPU memory: None, bool,
+    int, float, str, list, tuple, dict. The ranks' output goes to this process's streams.
 
     Args:
         function: Made by `def`; no lambda, method or closure.
@@ -90,7 +90,7 @@ def run(
 
     Raises:
         TypeError: If an argument is not known, or the function is missing.
-        ConfigError: If function, arguments, variables or the number of ranks are not possible; nothing was started.
+        ConfigError: If function, arguments, variables or the number of ranks are not possible; no rank was started.
         ringtune.run_function.RankFailedError: If a rank raised, with its traceback, was killed, or took too long; no
             rank runs any more. Ctrl-C ends them too.
     """

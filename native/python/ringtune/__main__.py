@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way into the `ringtune` command: Ctrl-C ends it without a traceback, also while it still imports.
 
-Knows nothing of commands. `python -m ringtune` is the same.
+Has no knowledge of the commands. `python -m ringtune` is the same.
 """
 
 import os
@@ -33,7 +33,7 @@ def _leave_at_ctrl_c() -> None:
 
 
 def leave(_number: int, _frame: object) -> None:
-    """End at once: nothing was begun."""
+    """End at once: no command has begun."""
     os._exit(EXIT_INTERRUPTED)
 
 

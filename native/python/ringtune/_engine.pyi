@@ -30,7 +30,7 @@ class Knob:
 
     Attributes:
         name: Name with its unit: that of the parameter in `ringtune.tuner.space.parameters`.
-        default: Value of a job that sets nothing, of the knob's type.
+        default: Value in a job that sets no knob, of the knob's type.
         low, high: Smallest and largest number; None for switches and names.
         special: Meaning of the value 0, which lies outside the range: 0 (off) or "auto"; None where 0 is refused.
         description: One sentence for people.
@@ -115,7 +115,7 @@ class Engine:
 
     Dtypes are `DTYPES.index(name)`. Reduce operations are 0 Average, 1 Sum, 2 Adasum, 3 Min, 4 Max, 5 Product; the
     result is `postscale * op(prescale * x)`. Reductions take integers of 8 to 64 bits, floats of 16 to 64, and bool;
-    what only moves elements takes all dtypes. 16-bit floats are accumulated in float32; bool takes Sum and Max (or),
+    the other collectives take all dtypes. 16-bit floats are accumulated in float32; bool takes Sum and Max (or),
     Product and Min (and). Tensors that name one `group` are reduced together once all `group_size` of them are ready on
     all ranks, or fail together.
     """
@@ -157,7 +157,7 @@ class Engine:
             config: The config in force at epoch 0; equal on all ranks.
             stall_warn_s: After this a warning names ranks that have not submitted a tensor.
             timeout_s: After this the job ends with `CollectiveTimeout`.
-            log_level: `debug`, `info`, `warning` or `error`: what the engine writes to stderr.
+            log_level: `debug`, `info`, `warning` or `error`: lowest level of the engine's lines on stderr.
             gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced; equal on all ranks.
             nccl_library: File of NCCL, where the process has none loaded; empty: the system's.
             tls: Sessions of the control and data sockets by descriptor; one without a session carries clear text.
@@ -254,7 +254,7 @@ class Engine:
     def allocate_registered(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Return memory, its content undefined, that all ranks of this host can reduce where it is.
 
-        An allreduce in place copies nothing where every rank's tensor lies at the same offset of its own such memory,
+        An allreduce in place needs no copy where every rank's tensor lies at the same offset of its own such memory,
         as equal sequences of calls give it. For worlds of one host; the memory outlives the engine. `ConfigError` names
         needed and available bytes where the memory cannot be had, or this world has none.
         """
@@ -284,10 +284,10 @@ class Engine:
         """Begin to write a Chrome trace of this rank's operations; raises `ConfigError` if the file cannot be."""
 
     def stop_timeline(self) -> None:
-        """Finish the trace; does nothing where none is written."""
+        """Finish the trace, if one is written."""
 
     def timeline_event(self, name: str, detail: str) -> None:
-        """Put an instant event into the trace, if one is written: what the tuner does, beside what the engine does."""
+        """Put an instant event into the trace, if one is written: the tuner's actions, beside the engine's."""
 
     def mark_step(self) -> int:
         """Record the end of an optimizer step, and return its number."""
@@ -304,11 +304,11 @@ class Engine:
     def submission_door(self) -> int:
         """Return the address through which a front end's compiled part submits tensors; see `submission_abi.h`.
 
-        It stays valid until the process ends; once the engine was shut down, what is submitted there fails.
+        It stays valid until the process ends; a submission fails once the engine was shut down.
         """
 
     def set_algorithm_table(self, rows: Sequence[tuple[int | None, str, int]]) -> None:
-        """Rank 0: say what `auto` means from now on.
+        """Rank 0: define the meaning of `auto` from now on.
 
         Args:
             rows: (max_bytes, algorithm, chunk_bytes); the first that holds a message is used, None holds any.
@@ -327,13 +327,13 @@ class Engine:
         """Rank 0: let the other ranks return from `follow_timing`, with or without `begin_timing` before."""
 
     def follow_timing(self) -> None:
-        """Any other rank: run what rank 0 times, until it ends. Nothing may be submitted meanwhile."""
+        """Any other rank: run rank 0's timed collectives until it ends. No tensor may be submitted meanwhile."""
 
     def tell_tuning(self, is_finished: bool) -> None:
         """Rank 0: let all ranks know whether tuning has finished."""
 
     def is_tuning_finished(self) -> bool:
-        """Return what rank 0 has told, False before; the answer changes after the same step on every rank."""
+        """Return rank 0's last `tell_tuning`, False before; the answer changes after the same step on every rank."""
 
     def apply_config(self, config: EngineConfig) -> int:
         """Rank 0: switch all ranks; return the config's epoch at once, before it is in force."""
@@ -374,7 +374,7 @@ class LapTimes:
         """
 
 class CollectiveLayer:
-    """One rank's collectives over its host's shared memory, with no engine above them; what `ringtune bench` times."""
+    """One rank's collectives over its host's shared memory, with no engine above them; `ringtune bench` times them."""
 
     def __init__(self, segment_fd: int, rank: int, world_size: int, timeout_s: float) -> None:
         """Map the segment that all ranks share, from `create_segment(world_size)`; the descriptor stays the caller's.

@@ -26,7 +26,7 @@ class TlsKeyring:
 
     @staticmethod
     def by_files(certificate: str, key: str, authority: str) -> TlsKeyring:
-        """Return the keyring of a certificate; `ConfigError` names the file that does not hold what it should.
+        """Return the keyring of a certificate; `ConfigError` names a file whose content is wrong.
 
         Args:
             certificate: PEM file with this process's certificate, followed by those between it and the authority.
@@ -43,13 +43,13 @@ class TlsSession:
 
     def __init__(self, keyring: TlsKeyring, fd: int, *, is_server: bool) -> None: ...
     def handshake(self) -> str:
-        """Go on with the handshake; return "done", or "read" or "write" for what the socket must be ready for."""
+        """Go on with the handshake; return "done", or "read" or "write" for the readiness that the socket must have."""
 
     def send(self, data: bytes) -> int:
         """Return how many bytes the socket took; the next call must begin with the first that it did not take."""
 
     def receive(self, limit_bytes: int) -> bytes:
-        """Return what there is, empty for "not now"."""
+        """Return the bytes received so far, empty for "not now"."""
 
     def has_buffered(self) -> bool:
         """Return whether bytes can be received although the socket may have none."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `ringtune` command: the composition root, which alone may import everything; each command imports what it needs.
+"""The `ringtune` command: the composition root, which alone may import all packages; each command imports its own.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 ended by Ctrl-C; `run` returns the first failing
 rank's. Errors are one paragraph on stderr.
@@ -79,7 +79,7 @@ def review(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> int:
-    """Show whether tuning helped, what it cost, what was tried, and which parameter mattered; logs side by side.
+    """Show whether tuning helped, its cost, the trials, and the parameters that mattered; logs side by side.
 
     Example: ringtune review tuning.jsonl --html review.html
     """
@@ -184,8 +184,8 @@ def bench(
         raise ConfigError("--hosts and --link go together; give both, such as --hosts 2 --link 1gbit, or neither")
     topology = None if hosts is None or link is None else Topology(hosts, link, delay_ms, tuple(algorithms.split(",")))
     if surface is not None:
-        asked = {"ranks": ranks, "repeats": rounds, "minutes": minutes, "compute_ms": compute_ms}
-        return _record_surface(surface, workloads or [], topology, asked)
+        arguments = {"ranks": ranks, "repeats": rounds, "minutes": minutes, "compute_ms": compute_ms}
+        return _record_surface(surface, workloads or [], topology, arguments)
     peers = tuple(against.split(",")) if against else ()
     request = Request(
         peers,
@@ -206,7 +206,7 @@ def bench(
     return 0
 
 
-def _record_surface(surface: Path, workloads: Sequence[Path], topology: Any, asked: Mapping[str, Any]) -> int:
+def _record_surface(surface: Path, workloads: Sequence[Path], topology: Any, arguments: Mapping[str, Any]) -> int:
     """Record the step times of one workload under every config of a grid."""
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
@@ -216,13 +216,13 @@ def _record_surface(surface: Path, workloads: Sequence[Path], topology: Any, ask
     if len(workloads) != 1:
         raise ConfigError(f"--record-surface records one workload, not {len(workloads)}; give one --workload FILE")
     (workload,) = read_workloads(workloads)
-    request = SurfaceRequest(file=surface, workload=workload, **asked)
+    request = SurfaceRequest(file=surface, workload=workload, **arguments)
     record_surface(request, topology, os.environ, Console(stderr=True))
     return 0
 
 
 def _bench_sizes(sizes: str | None, *, has_workloads: bool) -> tuple[int, ...]:
-    """Return the bytes of single allreduces; the default's where nothing else is to be measured."""
+    """Return the bytes of single allreduces; the default's where no workload is to be measured."""
     from ringtune.settings.parsing import parse_size  # noqa: PLC0415  (each command imports what it needs)
 
     if sizes is None:
@@ -249,7 +249,7 @@ def simulate(
     cores_per_host: Annotated[int | None, typer.Option(help="Cores of each host; default: two per rank.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> int:
-    """Say what to expect of a job that does not run yet: its steps, the best config, and the surface around it.
+    """Predict a job that does not run yet: its steps, the best config, and the surface around it.
 
     Example: ringtune simulate --model bert_base --hosts 64 --ranks-per-host 8 --link 25gbit
     """
@@ -280,7 +280,7 @@ def doctor(
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Print the hardware key of this machine.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
-    """Show what was found on this machine: hardware, service, caches, and what is wrong with what to do.
+    """Show the findings of this machine: hardware, service, caches, and its problems with their remedies.
 
     Example: ringtune doctor --json
     """

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error that ringtune raises, and what is still usable after each.
+"""Every error that ringtune raises, and the state that each leaves.
 
 ::
 
     RuntimeError
      `- RingtuneError
-         |- ConfigError            also a ValueError; nothing was started, or the call had no effect
+         |- ConfigError            also a ValueError; no job was started, or the call had no effect
          |   `- WrongTypeError     also a TypeError; the same
-         |- RendezvousError        the process has no place in the job; nothing was started
+         |- RendezvousError        the process has no place in the job and no engine
          |   `- DismissedError     the same, as the launcher wished
          |- ForkedProcessError     the parent's engine is untouched
          |- StoreError             the file or the service; training is untouched (ringtune.client has its kinds)
@@ -17,7 +17,7 @@
              |- DeviceError        the engine stays usable where the call that raised it had no effect
              `- CollectiveTimeout  only shutdown() is usable
 
-The binding raises these classes by name with one argument, the message. This module knows nothing of the others.
+The binding raises these classes by name with one argument, the message. This module imports no other.
 """
 
 

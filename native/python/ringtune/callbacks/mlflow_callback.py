@@ -30,7 +30,7 @@ class MlflowCallback(Callback):
     def __init__(
         self, run_id: str | None = None, *, tracking_uri: str | None = None, experiment: str = "ringtune"
     ) -> None:
-        """Prepare. Nothing is sent before rank 0's tuner has something to say.
+        """Prepare. The first news of rank 0's tuner is the first that MLflow gets.
 
         Args:
             run_id: The run to log to; None for the run that is active here and now, or else for a run of its own.

@@ -23,5 +23,5 @@ def add(callback: Callback) -> None:
 
 
 def remove(callback: Callback) -> None:
-    """Tell a callback no more; does nothing where it was not added."""
+    """Remove a callback; one that was not added is ignored."""
     SESSION.callbacks.remove(callback)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of the shared service, thin over httpx: every call typed, bounded in time and size, its failures typed.
 
-It knows the REST interface (`ringtune.shared_service.rest_models`) and nothing of the service behind it.
+It knows the REST interface (`ringtune.shared_service.rest_models`) and no more of the service.
 """
 
 from ringtune.shared_service.rest_models import (

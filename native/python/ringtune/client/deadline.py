@@ -2,7 +2,7 @@
 """A transport whose whole exchange has one deadline: connecting, sending, and every byte of the answer count.
 
 httpx bounds each read alone, so that a server that sends a byte a second is never late. Here every wait on the socket
-gets what is left of the deadline. A name lookup cannot be interrupted: who cannot wait for it calls from a thread.
+gets the rest of the deadline. A name lookup cannot be interrupted: a caller that cannot wait for it uses a thread.
 """
 
 import socket
@@ -101,7 +101,7 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first of the host's addresses that answers; together they have what is left of the time."""
+        """Connect to the first of the host's addresses that answers; together they have the rest of the time."""
         del timeout
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in self._addresses(host, port):

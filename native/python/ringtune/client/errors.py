@@ -13,7 +13,7 @@ from ringtune.errors import StoreError
 
 
 class ServiceUnavailableError(StoreError):
-    """The service did not answer, or not in time, or said "not now" (429, 5xx); what was sent may have arrived.
+    """The service did not answer, or not in time, or said "not now" (429, 5xx); the request may have arrived.
 
     Attributes:
         retry_after_s: Seconds for which the service asks to be left alone, or None.
@@ -25,7 +25,7 @@ class ServiceUnavailableError(StoreError):
 
 
 class ServiceRefusedError(StoreError):
-    """The service refused the call (4xx); nothing was changed.
+    """The service refused the call (4xx), which had no effect.
 
     Attributes:
         status: The HTTP status.

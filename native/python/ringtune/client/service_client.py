@@ -2,8 +2,8 @@
 """The calls of the REST interface, version 1, one method each: bodies in, typed replies out.
 
 Every method raises `StoreError` of the kinds in `errors`: the service did not answer, said no, or is none. Every write
-may be repeated as it is: ids are UUIDs that the caller made, in lower case, so that a lost answer costs a call and
-nothing else.
+may be repeated as it is: ids are UUIDs that the caller made, in lower case, so that a lost answer costs only another
+call.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ class ServiceClient:
         """Return the version of ringtune that the service runs; the limit of bytes must leave room for a description.
 
         Raises:
-            ServiceReplyError: If what answers is no ringtune service.
+            ServiceReplyError: If the program that answers is no ringtune service.
         """
         description = self._wire.exchange("GET", "/openapi.json")
         info = description.get("info") if isinstance(description, dict) else None
@@ -155,7 +155,7 @@ class ServiceClient:
 
         Args:
             study_id: The study.
-            trial_id: The caller's name for what will be measured.
+            trial_id: The caller's name for the trial.
             job_id: The job that gets the lease.
             lease_s: Seconds of the lease; None leaves it to the service.
             search_space: The job's own, `SearchSpace.to_json()`; None: that of the study's first job.
@@ -202,7 +202,7 @@ class ServiceClient:
         return runs[0]
 
     def put_job(self, study_id: str, facts: Json) -> None:
-        """Say what a job is called and how far it is; `facts` has its `job_id` and the fields of the call."""
+        """Store a job's name and progress; `facts` has its `job_id` and the fields of the call."""
         path = f"/v1/studies/{_quoted(study_id)}/jobs/{_quoted(facts['job_id'])}"
         self._wire.exchange("PUT", path, body={name: value for name, value in facts.items() if name != "job_id"})
 
@@ -211,12 +211,12 @@ class ServiceClient:
         return self._wire.lines("/v1/export")
 
     def import_lines(self, lines: Iterable[bytes]) -> Imported:
-        """Give the service what another exported, a line of JSON each."""
+        """Import the export of another service, a line of JSON each."""
         body = b"".join(line.rstrip(b"\n") + b"\n" for line in lines)
         return read_reply(Imported, self._wire.exchange("POST", "/v1/import", body=body))
 
     def create_token(self, name: str, scopes: Sequence[str], *, has_many_jobs: bool = False) -> CreatedToken:
-        """Return a new token with its secret, which nobody can show again.
+        """Return a new token with its secret, which cannot be shown again.
 
         Args:
             name: For people.

@@ -134,7 +134,7 @@ class Wire:
                 ) from error
 
     def _check(self, response: httpx.Response) -> None:
-        """Raise what the status says, unless it is a success."""
+        """Raise the error of the response's status, unless it is a success."""
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise ServiceReplyError(f"{self.url} answered in an encoding that was not asked for")
         if response.is_success:

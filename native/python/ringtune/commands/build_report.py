@@ -10,7 +10,7 @@ FRAMEWORKS = {"TensorFlow": "tensorflow", "PyTorch": "torch", "MXNet": "mxnet"}
 
 
 def build_report() -> str:
-    """Return what this installation has; nothing is imported but the engine."""
+    """Return the frameworks, controllers and operations of this installation; imports only the engine."""
     installed = {name for name, package in FRAMEWORKS.items() if importlib.util.find_spec(package) is not None}
     frameworks = {name: name in installed and name != "MXNet" for name in FRAMEWORKS}
     controllers = {"ringtune": True, "MPI": mpi_built(), "Gloo": gloo_built()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of `ringtune doctor`: facts that decide whether, and how fast, a job runs here, and what is wrong."""
+"""The report of `ringtune doctor`: facts that decide whether, and how fast, a job runs here, and the problems found."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -60,7 +60,7 @@ class DoctorReport:
 
 
 def examine(environ: Mapping[str, str]) -> DoctorReport:
-    """Return what was found on this machine.
+    """Return the findings and problems of this machine.
 
     Args:
         environ: The environment: settings, the service's place, `XDG_CACHE_HOME`.
@@ -95,7 +95,7 @@ def fingerprint_report(environ: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _gpu_findings(override: str | None) -> list[tuple[str, str]]:
-    """Return the GPUs, and the key of a job whose tensors are on them; nothing where there are none."""
+    """Return the GPUs, and the key of a job whose tensors are on them; empty without GPUs."""
     gpus = find_gpus()
     if not gpus.names:
         return []

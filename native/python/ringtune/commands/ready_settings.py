@@ -45,7 +45,7 @@ def checked_config(offer: Recommendation, algorithms: Collection[str]) -> Config
 
 
 def advice_text(offer: Recommendation, *, is_for_horovod: bool = False) -> str:
-    """Return what to do about it first; empty where it can be relied on."""
+    """Return the step to take before the recommendation is relied on; empty where none is needed."""
     if is_for_horovod and offer.target != "horovod" and not is_default(offer):
         return f"Measured on {offer.target}, not on Horovod: a prior, test it before you rely on it."
     if is_default(offer):
@@ -54,13 +54,13 @@ def advice_text(offer: Recommendation, *, is_for_horovod: bool = False) -> str:
 
 
 def file_text(config: Config, target: str) -> str:
-    """Return which knobs no variable sets and what does; empty where variables set all."""
+    """Return the knobs that no variable sets, and the command that sets them; empty where variables set all."""
     unsaid = find_engine(target).in_files(config) if config and target in engine_names() else ()
     return f"Without {', '.join(unsaid)}, which take a file: ringtune tune writes it." if unsaid else ""
 
 
 def pasted_config(offer: Recommendation, config: Config) -> Config:
-    """Return the config that is written as settings to paste: what a paired test adopted, else nothing.
+    """Return the config to write as settings to paste: one that a paired test adopted, else an empty one.
 
     Args:
         offer: The recommendation.

@@ -123,7 +123,7 @@ def check_here(settings: "Settings") -> None:
 
 
 def _problem_of(file: Path, *, is_log: bool) -> str:
-    """Return why a file cannot be written, and what to do; empty if it can, once the job has made its folder."""
+    """Return why a file cannot be written, and a remedy; empty if it can, once the job has made its folder."""
     from ringtune.tuner.logs.file import advice_on  # noqa: PLC0415  (each command imports what it needs)
     from ringtune.tuner.logs.log import open_log  # noqa: PLC0415
 
@@ -178,7 +178,7 @@ def _say_if_verbose(choices: Choices, describe: Callable[[], Iterable[str]]) -> 
 
 
 def _launched(make: "Callable[[Sequence[OutputTaker]], JobLoop]", choices: Choices, ranks: int | None) -> int:
-    """Run the job to its end, with what ranks write in a folder if one is named, and return the exit code."""
+    """Run the job to its end and return the exit code; the ranks' output goes to a folder if one is named."""
     from ringtune.launch import OutputFolder  # noqa: PLC0415  (each command imports what it needs)
 
     folder = choices.value("output_filename")
@@ -190,7 +190,7 @@ def _launched(make: "Callable[[Sequence[OutputTaker]], JobLoop]", choices: Choic
 
 
 def _become_mpirun(plan: "LaunchPlan", choices: Choices, interfaces: Sequence[str]) -> NoReturn:
-    """Replace this process by mpirun: what signals, terminals and exit codes mean is then up to MPI alone."""
+    """Replace this process by mpirun: signals, terminals and exit codes are then up to MPI alone."""
     from ringtune.launch.mpirun import MpiOptions, find_mpirun, mpi_command  # noqa: PLC0415
     from ringtune.system.console import write_line  # noqa: PLC0415  (each command imports what it needs)
 
@@ -222,7 +222,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _report(choices: Choices) -> str:
-    """Return what --version or --check-build print."""
+    """Return the text that --version or --check-build prints."""
     from ringtune.commands.build_report import build_report  # noqa: PLC0415
     from ringtune.version import __version__  # noqa: PLC0415  (each command imports what it needs)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ringtune push` and `ringtune recommend`: what people ask of the service, or of what this machine remembers."""
+"""`ringtune push` and `ringtune recommend`: results to the service, advice from it or from this machine's own runs."""
 
 import json
 import time
@@ -23,7 +23,7 @@ HARDWARE_NAME = "RINGTUNE_HARDWARE"
 URL_NAME, TOKEN_NAME, CACHE_NAME = "AUTOTUNE_SERVICE_URL", "AUTOTUNE_SERVICE_TOKEN", "AUTOTUNE_CACHE"
 FINGERPRINT_DIGITS = 64
 ANY = "any"
-"""Value of --hardware that takes what was measured on any hardware."""
+"""Value of --hardware that takes measurements of any hardware."""
 MAX_NAMES = 20
 """Known models that are named where the one that was asked for is not known."""
 MAX_STUDIES = 200
@@ -45,7 +45,7 @@ def push(
     logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Tuning logs, as AUTOTUNE_LOG wrote them.")],
     service_url: ServiceUrl = None,
 ) -> int:
-    """Report tuning logs to the service. What it has already is not counted twice.
+    """Report tuning logs to the service. Results that it has already are not counted twice.
 
     Example: ringtune push tune.jsonl --service-url http://tuning:8470
     """
@@ -82,7 +82,7 @@ def _push_log(client: "ServiceClient", path: Path) -> bool:
 
 
 def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
-    """Report one run and say what became of it; return whether all of it is there now."""
+    """Report one run and print the service's answer; return whether all of the run is stored there now."""
     from ringtune.tuner import Phase  # noqa: PLC0415
     from ringtune.tuner.logs.records import record_to_json  # noqa: PLC0415
     from ringtune.tuning.service_link.results import job_uuid  # noqa: PLC0415  (each command imports what it needs)

@@ -88,7 +88,7 @@ def tune(
     result_regex: ResultRegex = None,
     result_tolerance: ResultTolerance = 0.001,
 ) -> int:
-    """Tune an engine that is not ours, or any command: launch it once per trial, and write what won in a form to use.
+    """Tune a foreign engine or any command: launch it once per trial, and write the winning config in a form to use.
 
     Example: ringtune tune --target openmpi --log tune.jsonl -- mpirun -n 8 python train.py
     """

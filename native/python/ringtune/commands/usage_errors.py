@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers to mistakes on the command line: the nearest option, and the command for the right help.
 
-Typer's errors of usage share no public class; what they have in common is asked for by name.
+Typer's errors of usage share no public class; their common attributes are read by name.
 """
 
 import difflib
@@ -17,7 +17,7 @@ def is_usage_error(error: Exception) -> bool:
 
 
 def usage_advice(error: Any, root: Any, arguments: Sequence[str]) -> str:
-    """Return one paragraph: what was wrong, the nearest option or command, and the help that lists them all.
+    """Return one paragraph: the mistake, the nearest option or command, and the help that lists them all.
 
     Args:
         error: One for which `is_usage_error` holds.

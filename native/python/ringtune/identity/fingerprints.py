@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of what was learned: model, hardware, layout. Equal things have equal keys, on any machine.
+"""The keys of studies: model, hardware, layout. Equal models, machines and layouts have equal keys, on any machine.
 
-The hardware facts are what a machine declares, not what it measures, so that a busy machine has the same key.
+Hardware facts are declared, not measured, so that a busy machine has the same key.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def model_fingerprint(counts: Mapping[Signature, int]) -> str:
 
 
 def machine_facts(gpus: Gpus = NO_GPUS, nccl: str | None = None) -> dict[str, Any]:
-    """Return what this machine declares: CPU model, cores, NUMA nodes and the GPUs that the job trains on.
+    """Return this machine's declared facts: CPU model, cores, NUMA nodes and the GPUs that the job trains on.
 
     A job in CPU memory has the same facts, and thus the same keys, with and without GPUs in the machine.
 

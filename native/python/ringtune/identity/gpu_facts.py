@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts that a machine declares of its NVIDIA GPUs: models, links between them, driver.
 
-It is asked of NVML (`libnvidia-ml.so.1`, a part of the driver), which makes no context on any GPU and needs nothing
-installed; where NVML is out of reach, of `/proc/driver/nvidia`. A machine without GPUs declares nothing.
+The facts come from NVML (`libnvidia-ml.so.1`, a part of the driver), which makes no context on any GPU and needs no
+package; where NVML is out of reach, from `/proc/driver/nvidia`. A machine without GPUs declares none.
 """
 
 import ctypes
@@ -45,7 +45,7 @@ class Gpus:
     driver: str | None = None
 
     def facts(self, nccl: str | None = None) -> dict[str, Any]:
-        """Return what of them belongs into a machine's facts; nothing where there are none.
+        """Return the GPUs' part of a machine's facts; empty without GPUs.
 
         Versions of drivers are no part: another driver makes no study worthless.
 
@@ -123,7 +123,7 @@ def _name(nvml: ctypes.CDLL, device: ctypes.c_void_p) -> str:
 
 
 def _link(nvml: ctypes.CDLL, devices: Sequence[ctypes.c_void_p]) -> str:
-    """Return what joins the GPUs; one without links answers that it does not support them."""
+    """Return the kind of link between the GPUs; a GPU without NVLink answers that it does not support it."""
     for device in devices:
         for link in range(MAX_NVLINKS):
             is_active = ctypes.c_uint()
@@ -140,7 +140,7 @@ def _driver(nvml: ctypes.CDLL) -> str:
 
 
 def _described(folder: Path) -> Gpus:
-    """Return what the kernel module's files say; links are not among it."""
+    """Return the GPUs that the kernel module's files list; these do not name the links."""
     texts = [_text(path) for path in sorted(folder.glob("gpus/*/information"))]
     models = [match[1].strip() for text in texts for match in re.finditer(r"^Model:(.*)$", text, re.MULTILINE)]
     version = re.search(r"Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+)+)", _text(folder / "version"))

@@ -63,7 +63,7 @@ class GradientSet:
     def gpu(self) -> int | None:
         """The first GPU that a gradient is on; None where all are in CPU memory.
 
-        What is learned on GPUs is learned about them, and a step ends when the GPU is through with it.
+        A study of gradients on GPUs is keyed by those GPUs, and a step ends when the GPU has finished it.
         """
         return self._gpu
 

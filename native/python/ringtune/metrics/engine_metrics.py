@@ -83,7 +83,7 @@ class JobCollector(Collector):
 
 
 class EngineCollector(Collector):
-    """Metrics of the engine's counters and of the config in force; reading stops nothing in the engine."""
+    """Metrics of the engine's counters and of the config in force; reading them does not stop the engine."""
 
     def __init__(self, families: Families, engine: ReadableEngine) -> None:
         """Read `engine`, whose laps the caller has started."""

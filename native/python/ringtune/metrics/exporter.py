@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts and ends what a rank serves; whatever goes wrong costs a warning, and training nothing."""
+"""Starts and ends the metrics server of a rank; any failure costs a warning and leaves training untouched."""
 
 import hashlib
 import hmac
@@ -28,7 +28,7 @@ def start_exporter(world: World, facts: TunerFacts) -> MetricsServer | None:
     """Serve the metrics of a rank, where its settings ask for that.
 
     Returns:
-        The server, which the caller closes; None where nothing was asked for, or where the port cannot be had, which
+        The server, which the caller closes; None where none was asked for, or where the port cannot be had, which
         is said once.
     """
     if world.settings.metrics_address is None:
@@ -51,7 +51,7 @@ def start_exporter(world: World, facts: TunerFacts) -> MetricsServer | None:
 
 
 def job_name(job_key: bytes) -> str:
-    """Return the name by which all ranks of a job know it, and which tells nothing of its key."""
+    """Return the name by which all ranks of a job know it; the job's key cannot be derived from it."""
     if not job_key:
         return secrets.token_hex(JOB_NAME_DIGITS // 2)
     return hmac.new(job_key, b"ringtune metrics", hashlib.sha256).hexdigest()[:JOB_NAME_DIGITS]
@@ -65,7 +65,7 @@ def _listen(address: ListenAddress, world: World, facts: TunerFacts) -> MetricsS
 
 
 def _registry(world: World, facts: TunerFacts) -> CollectorRegistry:
-    """Return what this rank shows: the engine's on every rank, the tuner's on rank 0."""
+    """Return the registry of this rank: the engine's metrics on every rank, the tuner's on rank 0."""
     settings = world.settings
     families = Families(
         {

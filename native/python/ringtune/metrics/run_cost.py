@@ -16,7 +16,7 @@ class RunCost:
     """Seconds lost to the configs that a run has tried, against the config that was in force when it began."""
 
     def __init__(self, reference: Mapping[str, Value]) -> None:
-        """Count against `reference`, whose own steps cost nothing."""
+        """Count against `reference`, whose own steps cost 0 s."""
         self._reference = _key_of(reference)
         self._reference_ms: list[float] = []
         self._explored: dict[_Key, tuple[int, float]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves `/metrics` over HTTP from daemon threads; knows nothing of what is served.
+"""Serves `/metrics` over HTTP from daemon threads; a function of the caller renders the page.
 
 Whoever calls cannot hold the process: every read and write has a limit, connections are few and the oldest gives way,
 and `close` ends them. Python's `http.server.HTTPServer` is not used, for it asks the name server for the host's own
@@ -38,7 +38,7 @@ class MetricsServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     request_queue_size = 16
 
     def __init__(self, address: ListenAddress, render: Render, warn: Say) -> None:
-        """Listen; nobody is answered before `start`.
+        """Listen; no client is answered before `start`.
 
         Args:
             address: Address to listen at; port 0 for any.
@@ -76,7 +76,7 @@ class MetricsServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             raise
 
     def close(self) -> None:
-        """Give the port back and end all connections; does not wait for who does not read. Never raises."""
+        """Give the port back and end all connections, also those of clients that do not read. Never raises."""
         self._closing.set()
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
@@ -127,7 +127,7 @@ class MetricsServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that went away or were too slow."""
+        """Ignore clients that went away or were too slow."""
 
     def _run(self) -> None:
         while not self._closing.is_set():
@@ -152,7 +152,7 @@ class _Page(BaseHTTPRequestHandler):
         return "ringtune"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (named by http.server)
-        """Write nothing to the job's stderr."""
+        """Keep requests out of the job's stderr."""
 
     def _reply(self, status: HTTPStatus, body: bytes) -> None:
         is_page = status is HTTPStatus.OK

@@ -91,12 +91,12 @@ class TunerFacts:
     """Observer and log sink that keeps figures for metrics; `state` may be called from any thread."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Begin with the facts of a tuner without a run."""
         self._lock = threading.Lock()
         self._state = TunerState()
 
     def state(self) -> TunerState:
-        """Return a copy of what is known."""
+        """Return a copy of the facts."""
         with self._lock:
             return copy.deepcopy(self._state)
 
@@ -108,7 +108,7 @@ class TunerFacts:
             run.seconds_left = progress.seconds_left
 
     def finished(self, result: Result) -> None:
-        """Note how a run ended and what it cost; what one gained pays for no other."""
+        """Note a run's outcome, gain and cost; the gain of one run does not pay for another."""
         outcome = "adopted" if result.adopted else "kept"
         with self._lock:
             state = self._state
@@ -126,7 +126,7 @@ class TunerFacts:
             self._state.warnings += 1
 
     def waiting(self, text: str) -> None:
-        """Do nothing: a job that waits for its turn has no run."""
+        """Ignore it: a job that waits for its turn has no run."""
 
     def write(self, record: Record) -> None:
         """Take a record, as a log sink."""
@@ -140,7 +140,7 @@ class TunerFacts:
                 self._state.design_s += record.ask_ms * 1e-3
 
     def close(self) -> None:
-        """Do nothing: the figures stay."""
+        """Keep the figures for scrapes after the log's end."""
 
     def _begin_run(self, record: RunRecord) -> None:
         before = self._state.result

@@ -17,7 +17,7 @@ DECISIONS = ("adopted", "kept", "unfinished")
 
 
 class TunerCollector(Collector):
-    """Shows a tuner's facts; what is not known yet has no series."""
+    """Shows a tuner's facts; a fact that is not known yet has no series."""
 
     def __init__(self, families: Families, facts: TunerFacts) -> None:
         """Show `facts`."""

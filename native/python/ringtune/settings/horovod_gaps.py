@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public names of Horovod 0.28 that the front ends lack, and what to use in their place.
+"""Public names of Horovod 0.28 that the front ends lack, and their replacements.
 
 `docs/reference/horovod_names.md` shows these tables; a use of one of the names, or an import of one of the modules,
 raises an error with the same text.

@@ -64,7 +64,7 @@ def translate(environ: Mapping[str, str]) -> Translation:
 
 
 def rivals(name: str) -> frozenset[str]:
-    """Return the other variables that set what a variable sets, in ringtune's spelling and in Horovod's.
+    """Return the other variables that set the same value as a variable, in ringtune's spelling and in Horovod's.
 
     Args:
         name: One of ringtune's variables, or one of Horovod's that ringtune translates.
@@ -214,4 +214,4 @@ _OTHER_NAMES = frozenset(
         "HOROVOD_THREAD_AFFINITY",
     }
 )
-"""Variables of Horovod's that do nothing here and resemble those that do."""
+"""Variables of Horovod's that have no effect here and resemble those that have one."""

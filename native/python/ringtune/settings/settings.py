@@ -2,7 +2,8 @@
 """The one reader of the job's environment: `RINGTUNE_*`, `AUTOTUNE*`, and Horovod's names for the same things.
 
 A rank's settings are a pure function of the variables *given* on it, so that rank 0 sends those and the other ranks
-build the same settings from them. What tells ranks apart (rank, rendezvous, job key) is read in `bootstrap`.
+build the same settings from them. The variables that tell ranks apart (rank, rendezvous, job key) are read in
+`bootstrap`.
 """
 
 import difflib
@@ -38,7 +39,7 @@ TUNER_NAMES = (
     "AUTOTUNE_WARMUP_STEPS",
     "AUTOTUNE_STEPS_PER_SAMPLE",
 )
-"""Variables that ask for tuning, and do nothing without a tuner."""
+"""Variables that ask for tuning, and have no effect without a tuner."""
 DECIDED_BY_LAYOUT = "decided by the layout"
 
 
@@ -54,7 +55,7 @@ class Settings:
         job_name: A name for people, or None.
         tags: For people.
         commit: Commit of the job's code, or None for "find it".
-        autotune_cache: Path of the file of what this machine learned, `0` for none, or None for the user's own.
+        autotune_cache: Path of the file of this machine's studies, `0` for none, or None for the user's own.
         autotune_lock: Path of the file that jobs of a host lock to take turns at tuning, `0` for none, or None for the
             user's own.
         service_url: Address of the shared service, or None.
@@ -164,7 +165,7 @@ class Settings:
 
         Raises:
             ConfigError: If a value is malformed, out of range, or contradicts another; the text names the variable,
-                the value and what is allowed.
+                the value and the allowed ones.
         """
         given = _read_given(environ, algorithms)
         _merge_horovod(given, environ)
@@ -186,19 +187,19 @@ class Settings:
             ranks_per_host: Number of ranks on each host.
 
         Returns:
-            The settings, and what the user should know, a sentence each.
+            The settings, and notes for the user, a sentence each.
         """
-        asked = {**(self.given.get("AUTOTUNE_BASELINE") or {}), **self.fixed}
-        pinned = pinned_by_layout(ranks_per_host, asked.get("allreduce_algorithm", AUTO))
+        requested = {**(self.given.get("AUTOTUNE_BASELINE") or {}), **self.fixed}
+        pinned = pinned_by_layout(ranks_per_host, requested.get("allreduce_algorithm", AUTO))
         if self.transport == "mpi":
             pinned[CONNECTIONS] = 1
-        ignored = {knob: value for knob, value in pinned.items() if asked.get(knob, value) != value}
+        ignored = {knob: value for knob, value in pinned.items() if requested.get(knob, value) != value}
         notes = tuple(
-            f"{knob}={asked[knob]} has no effect with {list(ranks_per_host)} ranks per host; {value} is used"
+            f"{knob}={requested[knob]} has no effect with {list(ranks_per_host)} ranks per host; {value} is used"
             for knob, value in ignored.items()
         )
         fixed = {knob: pinned.get(knob, value) for knob, value in self.fixed.items()}
-        baseline = default_config(ranks_per_host).replace({**asked, **pinned})
+        baseline = default_config(ranks_per_host).replace({**requested, **pinned})
         return replace(self, fixed=fixed, baseline=baseline), notes
 
     def connections(self) -> tuple[int, int]:
@@ -225,7 +226,7 @@ def _limits(given: Mapping[str, Any]) -> Limits:
 
 
 def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> tuple[str, ...]:
-    """Return what the user should know about variables that are set but do not do what they seem to, a sentence each.
+    """Return notes on variables that are set without the effect that they seem to have, a sentence each.
 
     Args:
         environ: The environment, valid for `Settings.from_environment`.
@@ -235,7 +236,7 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
 
 
 def _notes_of_no_tuner(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return one sentence for the tuner's variables that are set while nobody has said whether the tuner runs."""
+    """Return one sentence on the tuner's variables that are set while no variable says whether the tuner runs."""
     translation = horovod_names.translate(environ)
     if "AUTOTUNE" in environ or "AUTOTUNE" in translation.values:
         return ()
@@ -251,8 +252,8 @@ def find_slips(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
         environ: The environment; slips that the launcher has told are left out.
         algorithms: Names in the engine's allreduce registry, without `auto`.
     """
-    told = environ.get(SLIPS_TOLD_NAME, "").split(",")
-    return tuple(note for name, note in slips_by_name(environ, algorithms).items() if name not in told)
+    shown = environ.get(SLIPS_TOLD_NAME, "").split(",")
+    return tuple(note for name, note in slips_by_name(environ, algorithms).items() if name not in shown)
 
 
 def slips_by_name(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> dict[str, str]:

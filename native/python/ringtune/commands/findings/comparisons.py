@@ -15,7 +15,7 @@ ADVICE = "`ringtune compare -np N SCRIPT` runs your script under both, `--gradie
 
 
 def examine_comparisons(environ: Mapping[str, str], hardware: str) -> DoctorSection:
-    """Return what was compared on this machine.
+    """Return the comparisons that this machine's cache holds.
 
     Args:
         environ: For `XDG_CACHE_HOME`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The value types of a report: findings in sections, and problems with what to do about them."""
+"""The value types of a report: findings in sections, and problems with their remedies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -26,7 +26,7 @@ CPU_BUILD = "+cpu"
 
 
 def examine_machine() -> DoctorSection:
-    """Return what runs here: ringtune, Python, processor, memory, networks."""
+    """Return the versions of ringtune and Python, and the machine's processor, memory and networks."""
     facts = machine_facts()
     usable = usable_cores()
     cores = f"{usable} usable of {facts['cores']}, {facts['numa_nodes']} NUMA node{'s' * (facts['numa_nodes'] > 1)}"
@@ -60,7 +60,7 @@ def _load_problems(load: float, cores: int) -> tuple[FoundProblem, ...]:
 
 
 def examine_engine() -> DoctorSection:
-    """Return whether the engine loads, and what it can use."""
+    """Return whether the engine loads, and which transports and features it has."""
     transports = ("transports", "shm (inside a host), tcp (between hosts), mpi (between hosts, through mpi4py)")
     try:
         from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
@@ -90,7 +90,7 @@ def _compiled_parts() -> str:
 
 
 def examine_gpus() -> DoctorSection:
-    """Return the GPUs, their driver, NCCL and torch's part in it, and what keeps them from being used."""
+    """Return the GPUs, their driver, NCCL, torch's support of them, and the problems that keep them from being used."""
     gpus, nccl, torch = find_gpus(), installed_nccl(), _version("torch")
     findings = [
         ("GPUs", _gpu_names(gpus)),
@@ -109,7 +109,7 @@ def examine_packages() -> DoctorSection:
 
 
 def _gpu_problems(gpus: Gpus, nccl: str | None, torch: str | None) -> list[FoundProblem]:
-    """Return what keeps the GPUs that are there from being used."""
+    """Return the problems that keep the GPUs of this machine from being used."""
     count = f"{len(gpus.names)} GPU{'s' if len(gpus.names) > 1 else ''}"
     found = []
     if not _engine_has_cuda():

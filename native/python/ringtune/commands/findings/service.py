@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shared service as this environment names it: whether it answers, its version, and what it says to the token."""
+"""The shared service that the environment names: whether it answers, its version, and whether it accepts the token."""
 
 import time
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ NO_TOKEN, NO_SCOPE = 401, 403
 
 
 def examine_service(environ: Mapping[str, str]) -> DoctorSection:
-    """Return what the service that the environment names says; takes at most some `LIMIT_S`.
+    """Return the findings about the service that the environment names; takes about `LIMIT_S` at most.
 
     Args:
         environ: For the service's URL and token.
@@ -61,7 +61,7 @@ def _ask(client: ServiceClient, *, has_token: bool) -> DoctorSection:
 
 
 def _refusal(error: ServiceRefusedError, *, has_token: bool) -> tuple[str, FoundProblem | None]:
-    """Return what a refusal says of the token."""
+    """Return the finding about the token that a refusal shows, and the problem, if it is one."""
     if error.status == NO_SCOPE:
         return "accepted, without the scope `read`: version not known, and no recommendations", FoundProblem(
             f"the token in {TOKEN_NAME} may not read: {error}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The caches and the spool: where they lie, how large they are, what waits in them, whether they can be written."""
+"""The caches and the spool: their places and sizes, the results that wait in them, whether they can be written."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ MAX_COUNTED_FILES = 10_000
 
 
 def examine_storage(environ: Mapping[str, str]) -> DoctorSection:
-    """Return the user's cache folder, what earlier jobs learned, algorithm tables and the spool.
+    """Return the findings about the user's cache folder, the file of studies, the algorithm tables and the spool.
 
     Args:
         environ: For `XDG_CACHE_HOME` and `AUTOTUNE_CACHE`.
@@ -66,7 +66,7 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def _studies(setting: str | None, folder: Path) -> tuple[tuple[str, str], list[FoundProblem]]:
-    """Return the file of what earlier jobs learned."""
+    """Return the file in which earlier jobs left their studies."""
     name = "studies"
     if setting == OFF:
         return (name, f"off ({CACHE_NAME}=0)"), []
@@ -105,7 +105,7 @@ def _algorithm_tables(store: TableStore) -> list[tuple[str, str]]:
 
 
 def _spool(folder: Path) -> tuple[str, str]:
-    """Return what waits to be delivered to services."""
+    """Return the number and size of the results that wait to be delivered to services."""
     waiting = files = size = 0
     for path, file_bytes in _regular_files(folder / "spool"):
         if path.suffix == SUFFIX and file_bytes:
@@ -129,7 +129,7 @@ def _start_of(path: Path) -> bytes:
 
 
 def _regular_files(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the regular files below a folder with their sizes; what cannot be read is left out."""
+    """Yield the regular files below a folder with their sizes, without those that cannot be read."""
     counted = 0
     for place, _, names in os.walk(folder):
         for name in names:

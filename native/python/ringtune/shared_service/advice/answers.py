@@ -50,7 +50,7 @@ def is_pasted(offer: Recommendation) -> bool:
 
 
 def own_answer(own: OwnKey, default: Mapping[str, Any], *, others: int | None = None) -> Recommendation:
-    """Return what the verdicts of a key say; the advice has a standing.
+    """Return the answer of a key's own verdicts; the advice has a standing.
 
     Args:
         own: The key.
@@ -83,7 +83,7 @@ def own_answer(own: OwnKey, default: Mapping[str, Any], *, others: int | None = 
 def nearest_answer(
     config: Config, best: Judged, age_s: float, *, asked: StudyKey, key: StudyKey, distance: float
 ) -> Recommendation:
-    """Return what a neighbour's paired tests adopted: a prior, of which no gain is promised here.
+    """Return the config that a neighbour's paired tests adopted: a prior, of which no gain is promised here.
 
     Args:
         config: The config, adapted to the asked layout.

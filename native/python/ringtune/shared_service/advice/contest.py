@@ -2,12 +2,12 @@
 """The contest of a study's configs: which are supported by paired tests, confirmed, or outvoted by another.
 
 - A reporter has one vote on a config, whatever the number of its jobs: job ids are free to invent.
-- A config that a paired test adopted is better than any that nobody tested, whatever their windows say.
+- A config that a paired test adopted is better than any untested one, whatever their windows show.
 - Of two configs the one with more votes is the better one, whatever the size of a claim. A reporter that adopted only
   one of them votes for that; one that adopted both votes for the one of its own better bound.
 - A reporter that adopted a rival has voted by that: its paired tests that kept the default do not count a second time,
   as opposition. They leave a config contested, a prior, and never put it out.
-- On a tie the config that was recommended earlier stays, and all that tie are priors: nobody outvoted anybody. Nothing
+- On a tie the config that was recommended earlier stays, and all that tie are priors: none outvoted another. No config
   is confirmed where as many other reporters adopted another config.
 """
 
@@ -47,7 +47,7 @@ class Contender:
 
     @property
     def speaking(self) -> Mapping[str, float]:
-        """The reporters that speak for it: windows only where nobody tested it."""
+        """The reporters that vote for it: those with windows only where no paired test was made."""
         return self.adopted if self.adopted or self.kept else self.faster
 
 
@@ -145,7 +145,7 @@ def _answers(rival: Contender, item: Contender) -> bool:
 
 
 def _untested_ones(contenders: Sequence[Contender]) -> Counter[Hashable]:
-    """Return by adopted config how many others of its study it beats for nobody tested them: windows never outvote."""
+    """Return by adopted config how many untested configs of its study it beats: windows never outvote a paired test."""
     untested = Counter(item.is_over_default for item in contenders if item.faster and not item.adopted)
     return Counter({item.name: untested[item.is_over_default] for item in contenders if item.adopted})
 

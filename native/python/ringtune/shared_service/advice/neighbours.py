@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neighbours: what no job measured here, and the expected gains of another study's configs here.
+"""Neighbours: the difference between an unmeasured key and the nearest one, and the expected gains of its configs here.
 
-At another layout the measured gain of a config is corrected by what the cost model says that the layouts differ:
+At another layout the measured gain of a config is corrected by the cost model's difference between the layouts:
 gain = measured there + (expected here - expected there), each as ln(baseline's step / config's step), with the baseline
 that the gain was measured over. A rank computes as much here as there; where the model's usual constants expect more of
 communication alone than the default's whole step took, machine and links are as much quicker in both.
@@ -20,11 +20,11 @@ from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 ENGINE_TARGET = "ringtune"
 MS_TO_S = 1e-3
 UNMEASURED_STEP_MS = 100.0
-"""A step of the default where nobody measured it."""
+"""Assumed step of the default where it was not measured."""
 
 
 def not_measured(asked: StudyKey, found: StudyKey) -> str:
-    """Return in words what no job has measured, and what is nearest to it."""
+    """Return in words the unmeasured part of a key, and the nearest measured one."""
     parts = []
     if tuple(asked.layout) != tuple(found.layout):
         has_as_many = sum(asked.layout) == sum(found.layout)
@@ -57,7 +57,7 @@ def corrected_gains(
     baselines: Sequence[Config],
     default_step_ms: float | None,
 ) -> tuple[float, ...]:
-    """Return what configs of the engine should gain at another layout.
+    """Return the expected gains of the engine's configs at another layout.
 
     Args:
         configs: Configs as they were measured; here they run as this layout adapts them.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule: what a job of a key should run with, by the verdicts of the key's jobs and what paired tests adopted.
+"""The rule: the config for the jobs of a key, by the verdicts of the key's jobs and the adoptions of paired tests.
 
 | newest verdict of the key | the answer |
 |---|---|
@@ -10,7 +10,7 @@
 - A reporter's newest verdict takes the place of its earlier ones.
 - An adoption is upheld against newer verdicts by as many reporters as keep the default; jobs that count one by one are
   trusted, so of two of them the newer one is right, and it takes two to uphold an adoption.
-- Windows that nobody tested are no answer: they seed a search (`try_first` of the reply), and are nothing to paste.
+- Untested windows are no answer: they seed a search (`try_first` of the reply), and give no settings to paste.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -162,7 +162,7 @@ class KeyAdvice:
 
 
 def advice_on(best: Judged | None, adopters: Collection[str], verdicts: KeyVerdicts) -> KeyAdvice:
-    """Return what the rule says of a key.
+    """Return the rule's answer for a key.
 
     Args:
         best: The best config that paired tests adopted and whose votes hold; None without one.
@@ -195,7 +195,7 @@ def default_reason(verdicts: KeyVerdicts) -> str:
 
 
 def evidence_of(row: Judged, age_s: float, *, has_gain: bool) -> Evidence:
-    """Return what a config rests on.
+    """Return the evidence for a config.
 
     Args:
         row: The config's.
@@ -246,7 +246,7 @@ def _prior_reason(best: Judged, verdicts: KeyVerdicts) -> str:
 
 
 def _counted_reporters(row: Judged) -> str:
-    """Return in words how many reporters adopted a config, and in what sense they are independent."""
+    """Return in words how many reporters adopted a config, and the sense in which they are independent."""
     count, trusted = row.adopted, row.trusted_jobs
     if not trusted:
         return counted(count, "token")

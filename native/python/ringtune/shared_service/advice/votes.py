@@ -28,7 +28,7 @@ MIN_VARIANCE = 1e-8
 
 @dataclass(frozen=True)
 class Estimate:
-    """A reporter's d, between what its windows say beside the slower and beside the faster neighbour.
+    """A reporter's d, between its windows' values beside the slower and beside the faster neighbour.
 
     Attributes:
         d: The estimate.
@@ -77,9 +77,9 @@ class Votes:
 
     Attributes:
         adopted: Reporters whose paired tests adopted it.
-        opposed: Reporters whose paired tests kept the default; where nobody tested it, those with slower windows.
-        leaning: Reporters whose windows show that it is faster, where nobody tested it.
-        since_unix_s: When the first of those who speak for it did.
+        opposed: Reporters whose paired tests kept the default; for an untested config, those with slower windows.
+        leaning: Reporters whose windows show that it is faster; only for an untested config.
+        since_unix_s: Time of the first vote for it.
         estimate: The lower median, by lower bound, over those with paired tests, or else over those with windows: one
             reporter moves it no further than to another's. None without any.
     """

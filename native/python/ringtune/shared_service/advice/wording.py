@@ -11,7 +11,7 @@ from .neighbours import ENGINE_TARGET
 
 
 def evidence_text(offer: Recommendation) -> str:
-    """Return what a recommendation rests on, in one line, the target first; a gain only where it is confirmed."""
+    """Return the evidence for a recommendation in one line, the target first; a gain only where it is confirmed."""
     evidence = offer.evidence
     if is_default(offer):
         return ", ".join(["the default", *_counts(evidence)]) if evidence.trials else "no evidence: the default"
@@ -39,7 +39,7 @@ def _gain_text(offer: Recommendation) -> str:
 
 
 def _baseline_text(offer: Recommendation) -> str:
-    """Say so where the speed-up is not over what a job runs that sets nothing; what it is over has `--format json`."""
+    """Return a remark where the speed-up's baseline is not the engine's default; `--format json` has that baseline."""
     baseline = offer.evidence.baseline
     if offer.target != ENGINE_TARGET or baseline is None:
         return ""

@@ -84,9 +84,9 @@ def one_of(*words: str) -> FieldInfo:
 
 
 SHOWN = AfterValidator(printable)
-"""Validator of a reply's texts, which end up on terminals and in shells: what is not printable becomes its escape.
+"""Validator of a reply's texts, which end up on terminals and in shells: an unprintable character becomes its escape.
 
-Nothing is refused: a service may hand on a text that an older one has stored, or that a job has sent.
+No text is refused: a service may hand on a text that an older one has stored, or that a job has sent.
 """
 ShownText: TypeAlias = Annotated[str, SHOWN]
 Uuid: TypeAlias = Annotated[
@@ -121,7 +121,7 @@ Text: TypeAlias = Annotated[str, StringConstraints(max_length=MAX_TEXT), SHOWN]
 Number: TypeAlias = Annotated[FiniteFloat, Field(ge=-1e300, le=1e300)]
 Positive: TypeAlias = Annotated[FiniteFloat, Field(ge=0, le=1e300)]
 WHOLE = BeforeValidator(_whole)
-"""Validator that takes 3.0 for 3. It stands last in an annotation: what follows it is checked first, undescribed."""
+"""Validator that takes 3.0 for 3. It stands last in an annotation: the types after it check first, undescribed."""
 Count: TypeAlias = Annotated[StrictInt, Field(ge=0, le=LARGEST_INTEGER), WHOLE]
 Integer: TypeAlias = Annotated[StrictInt, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Seconds: TypeAlias = Annotated[FiniteFloat, Field(ge=0)]

@@ -16,7 +16,7 @@ class FieldError(WireModel):
 
 
 class Problem(WireModel):
-    """Error: what happened, with which values, and what to do."""
+    """Error: the fault, with its values, and a remedy."""
 
     type: Annotated[str, Field(examples=["about:blank"])]
     title: str

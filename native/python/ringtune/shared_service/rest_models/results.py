@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that jobs report, and what the service answers: what it keeps, and why."""
+"""Results that jobs report, and the service's answers: which of them it keeps, and why."""
 
 from typing import Annotated, Literal, TypeAlias
 

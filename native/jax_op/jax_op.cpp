@@ -88,7 +88,7 @@ class Call {
  protected:
   // Called once, as the last thing: in the call of XLA's itself, or on a thread of the engine's.
   virtual void end(bool is_in_call) = 0;
-  // Once it has ended: the first error, or nothing.
+  // Once it has ended: the first error, or an empty text.
   std::string& error() { return error_; }
 
  private:
@@ -105,7 +105,7 @@ void fulfil(ffi::Promise& promise, const std::string& error) {
   }
 }
 
-// The thread that tells XLA what the engine has told.
+// The thread that passes the engine's results on to XLA.
 class Messenger {
  public:
   // Never destroyed: the engine may have something to tell while the process exits.
@@ -177,7 +177,7 @@ class WaitingCall : public Call {
  public:
   using Call::Call;
 
-  // Returns the first error, or nothing, once all results are enqueued.
+  // Returns the first error, or an empty text, once all results are enqueued.
   std::string wait() {
     std::unique_lock<std::mutex> lock(mutex_);
     has_ended_.wait(lock, [this] { return is_over_; });

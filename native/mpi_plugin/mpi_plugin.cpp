@@ -37,7 +37,7 @@ struct TextSink {
   }
 };
 
-// The library's name for itself; what follows is when and how it was built.
+// The library's name for itself. Its text goes on with date and options of the build, which are cut off.
 std::string library_name() {
   char version[kVersionBytes] = "";
   int length = 0;
@@ -85,10 +85,10 @@ struct Piece {
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
-// One direction of what is under way. Its pieces end in their order, so that one is looked at at a time. Not by
+// One direction of the transfers under way. Its pieces end in their order, so that one is tested at a time. Not by
 // MPI_Testsome: MPICH takes that one's errors to the error handler of MPI_COMM_WORLD, which may end the process.
 struct Side {
-  const char* name;  // MPI's for what begins it
+  const char* name;  // MPI's function that begins it
   bool is_send;
   std::deque<Piece> pending{};
   uint64_t moved_bytes = 0;

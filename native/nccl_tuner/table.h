@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of the tuner plugin: rules for which collective, size and job choose what.
+// The table of the tuner plugin: rules that choose algorithm, protocol and channels by collective, size and job.
 //
 // A file, version 2, little-endian; `ringtune tune --target nccl` writes it:
 //   header    16 bytes   "RTNCCLT\0", version (u32), number of rules (u32)
@@ -63,7 +63,7 @@ typedef struct {
   int registered;  // 1 where the buffers are registered with NCCL, else 0
 } Question;
 
-// Returns the rule for a collective, or null. Takes no lock, allocates nothing, calls nothing.
+// Returns the rule for a collective, or null. Takes no lock, allocates no memory, calls no function.
 const Rule* table_find(const Table* table, const Question* question);
 
 void table_free(Table* table);

@@ -2,8 +2,8 @@
 """Compiles the GPU kernels of the device layer to PTX, the text that the engine carries. `make kernels` runs it.
 
 NVRTC compiles them, on any machine and without NVIDIA's headers. The text is committed, so that a build needs no
-compiler for GPUs; every driver translates it for its GPU. What was compiled is in its first lines as a digest: a test
-compares it with the sources.
+compiler for GPUs; every driver translates it for its GPU. The first lines of the text hold a digest of the sources: a
+test compares it with the sources.
 """
 
 import argparse
@@ -62,7 +62,7 @@ To bit_cast(const From& from) {
 
 
 class KernelError(Exception):
-    """The kernels could not be compiled; nothing was written."""
+    """The kernels could not be compiled; no file was written."""
 
 
 def compiled_texts(sources: Path = SOURCES) -> dict[str, str]:
@@ -72,7 +72,7 @@ def compiled_texts(sources: Path = SOURCES) -> dict[str, str]:
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
-    """Return the SHA-256 of what determines the PTX: texts, options, and versions."""
+    """Return the SHA-256 of all inputs of the PTX: texts, options, and versions."""
     parts = [*OPTIONS, str(COMPILER), PTX_VERSION]
     for name, text in texts.items():
         parts += [name, text]
@@ -112,7 +112,7 @@ def compile_ptx(library: Path, texts: Mapping[str, str]) -> str:
 
 
 def included_text(ptx: str, texts: Mapping[str, str]) -> str:
-    """Return the file that the engine includes: string literals, one per kernel and one for what precedes them."""
+    """Return the file that the engine includes: a string literal for the head and one for each kernel."""
     pieces = re.split(r"(?m)^(?=\.visible \.entry )", ptx.rstrip("\n") + "\n")
     literals = "\n".join(f'R"ptx({piece})ptx",' for piece in pieces)
     return (

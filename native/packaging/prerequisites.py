@@ -43,7 +43,7 @@ def has_pip_for_environments() -> bool:
 
 
 def missing_packages(*, has_compiler: bool) -> "list[Need]":
-    """Return what is missing that a package of the distribution brings.
+    """Return the missing needs that a package of the distribution meets.
 
     Args:
         has_compiler: Whether the Makefile found a C++20 compiler.

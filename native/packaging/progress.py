@@ -2,7 +2,7 @@
 """Runs one step of the set-up and shows how far it is; its whole output lies in a log, and is shown if it fails.
 
 It knows the lines of pip and of ninja. On a terminal one line is rewritten; elsewhere a line is printed every ten
-seconds. It runs before anything is installed, so it has nothing but the standard library.
+seconds. It runs before any package is installed, and so uses the standard library alone.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds what is distributed: an sdist and, from it, one manylinux wheel per architecture. `make wheels` runs it.
+"""Builds the distributions: an sdist and, from it, one manylinux wheel per architecture. `make wheels` runs it.
 
 The command `horovodrun` is a small wheel of its own.
 
@@ -7,8 +7,8 @@ The wheels are compiled by the clang of the `ziglang` wheel. It compiles for an 
 be this machine's, and links its C++ library statically. auditwheel then compares every symbol with the oldest glibc
 and writes the tag.
 
-Each wheel is built in a folder that has the sdist's files and nothing else: what the sdist lacks is an error. The
-folder is kept between calls, so that a change compiles what depends on it, and no more.
+Each wheel is built in a folder that has the sdist's files alone: a file that the sdist lacks is an error. The folder is
+kept between calls, so that a change compiles only the files that depend on it.
 
 The wheel is for the Python that runs this; from 3.12 on it is for all later versions too (stable ABI). A cross-compiled
 wheel uses this Python's headers, which are the same for every 64-bit Linux.
@@ -50,7 +50,7 @@ def build_wheel(sdist: Path, architecture: str, *, glibc: str, scratch: Path) ->
     """Build the wheel of one architecture from the sdist and return its file, which has its final name.
 
     Args:
-        sdist: Unpacked first; what its files have left unchanged is not compiled again.
+        sdist: Unpacked first; files that it leaves unchanged are not compiled again.
         architecture: Name in a wheel's tag: `x86_64`, `aarch64`.
         glibc: The oldest version that the wheel has to run on: `2.28`.
         scratch: A folder for this architecture alone.

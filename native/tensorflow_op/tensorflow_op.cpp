@@ -120,7 +120,7 @@ class Call {
   std::atomic<bool> is_ended_{false};
 };
 
-// The thread that tells TensorFlow what the engine has told.
+// The thread that passes the engine's results on to TensorFlow.
 class Messenger {
  public:
   // Never destroyed: the engine may have something to tell while the process exits.

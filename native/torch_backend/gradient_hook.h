@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks of a distributed optimizer that submit plain gradients without Python's form, see
-// `ringtune.torch.gradient_hooks`. They do what `GradientReducer.gradient_ready` does, on the same objects.
+// `ringtune.torch.gradient_hooks`. They do the work of `GradientReducer.gradient_ready`, on the same objects.
 #pragma once
 
 #include <atomic>
@@ -163,7 +163,7 @@ class GradientHook {
     return py::reinterpret_borrow<py::object>(PyWeakref_GetObject(weak.ptr()));
   }
 
-  // True if the parameter's entry asks for nothing but to be reduced on its own, as it is.
+  // True if the parameter's gradient is dense, is not in flight, and is reduced on its own.
   bool is_plain_entry(const py::object& entry, const py::handle& parameter) const {
     const GradientNames& names = lane_->names;
     return entry.attr(names.parameter).ptr() == parameter.ptr() && entry.attr(names.handle).is_none() &&
@@ -176,7 +176,7 @@ class GradientHook {
            gradient.sizes().equals(parameter.sizes());
   }
 
-  // See `GradientHome.take_in`; nothing where the gradient cannot live there.
+  // See `GradientHome.take_in`; no value where the gradient cannot live there.
   std::optional<at::Tensor> taken_in(const py::object& home, const at::Tensor& parameter,
                                      const at::Tensor& found) const {
     const py::object tensor = home.attr(lane_->names.tensor);

@@ -31,8 +31,8 @@ inline constexpr const char* kWireBf16 = "bf16";
 // Meaning of 0 for a number whose range does not hold it.
 enum class Zero : uint8_t { kRefused, kOff, kAuto };
 
-// Allowed values of a number, both ends included. The box is compiled in: whatever an optimizer or a service says,
-// nothing outside it is applied.
+// Allowed values of a number, both ends included. The box is compiled in: a value outside it is never applied, not even
+// if an optimizer or a service sends it.
 template <typename T>
 struct Range {
   constexpr Range(T lowest, T highest, Zero zero_means = Zero::kRefused)

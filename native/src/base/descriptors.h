@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of the engine's descriptors: never 0, 1 or 2. A process that was started with these closed gets the next
-// file there, and what any C code prints to stderr would be written into it: into shared memory, onto a connection.
+// Numbers of the engine's descriptors: never 0, 1 or 2. A process that was started with these closed gets the next file
+// there, and any C code's output to stderr would be written into it: into shared memory, onto a connection.
 #pragma once
 
 namespace ringtune {

@@ -19,7 +19,7 @@ std::span<const InstructionSet> instruction_sets();
 #else  // GCC keeps to half of the registers' width unless it is told
 #define RINGTUNE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,f16c,prefer-vector-width=512")))
 #endif
-#else  // the compiler's base has what there is
+#else  // the architecture's base has these instructions
 #define RINGTUNE_AVX2
 #define RINGTUNE_AVX512
 #endif

@@ -14,7 +14,7 @@ namespace ringtune {
 enum class Lap : uint8_t {
   kElsewhere,     // between the end of an operation and the next one's arrival at the engine
   kRequest,       // submissions become requests
-  kNegotiation,   // until what they have in common comes back, from all ranks
+  kNegotiation,   // until the requests that all ranks have in common come back
   kPost,          // a small message is shown to the other ranks
   kAwaitPosts,    // until theirs are there
   kCopyIn,        // into this rank's stage

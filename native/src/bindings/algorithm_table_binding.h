@@ -7,7 +7,7 @@
 
 namespace ringtune {
 
-// The algorithm table, and what fills it.
+// The algorithm table and the functions that fill it.
 void bind_algorithm_table(nanobind::module_& module, nanobind::class_<EngineHandle>& engine);
 
 }  // namespace ringtune

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's collectives over its host's shared memory, with no engine above them: what `ringtune bench` times as
+// One rank's collectives over its host's shared memory, with no engine above them: `ringtune bench` times them as
 // "collective".
 #pragma once
 

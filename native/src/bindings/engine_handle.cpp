@@ -11,12 +11,12 @@ namespace ringtune {
 
 EngineHandle::~EngineHandle() {
   if (door_ != nullptr && !is_forked_.load()) {
-    const nb::gil_scoped_release unlocked;  // who waits inside, and who is told of an end, may need it
+    const nb::gil_scoped_release unlocked;  // a thread that waits inside, and a callback, may need it
     shutdown();
     door_->close();
   }
   if (is_forked_.load()) {
-    // Its threads and its shared memory exist in the parent only: nothing here may be destroyed.
+    // Its threads and its shared memory exist in the parent only: no member may be destroyed here.
     [[maybe_unused]] Engine* left_to_the_parent = engine_.release();
   }
 }

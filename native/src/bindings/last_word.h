@@ -15,7 +15,7 @@ inline constexpr size_t kExitCodes = 256;
 
 // Takes over a connected socket, with its TLS session or null for clear text. At the end of this process, by `exit` and
 // not by a signal, sends the word of its exit code, an empty one being none, and waits shortly for the peer to close
-// the connection. A forked child says nothing.
+// the connection. A forked child sends no word.
 //
 // Requires `words.size() == kExitCodes`.
 void say_at_exit(int fd, std::vector<std::string> words, std::shared_ptr<TlsSession> tls);

@@ -10,7 +10,7 @@ namespace nb = nanobind;
 namespace ringtune {
 namespace {
 
-// True if Ctrl-C would be a KeyboardInterrupt here: nobody has put a handler of their own in its place.
+// True if Ctrl-C would be a KeyboardInterrupt here: no code has replaced Python's handler.
 bool is_interrupt_plain() {
   const nb::module_ signals = nb::module_::import_("signal");
   return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI by which a front end's compiled part hands tensors to the engine without Python: a shared library that is
-// compiled on the user's machine with what is installed there, such as the TensorFlow operation.
+// compiled on the user's machine against the frameworks installed there, such as the TensorFlow operation.
 //
 // Python gives it an engine's door as a number (`_engine.Engine.submission_door`). Every function may be called from
 // any thread, also after the engine was shut down.
@@ -45,7 +45,7 @@ struct RingtuneRequest {
   uint32_t group_size;
   const char* group;        // allreduce, allgather, reducescatter; empty: none
   uint32_t root_rank;       // broadcast
-  uint32_t ranks;           // allgather, alltoall: length of what follows, which must be the size of the world
+  uint32_t ranks;           // allgather, alltoall: length of `rows_for`, which must be the size of the world
   const int64_t* rows_for;  // alltoall: rows that go to each rank
   const int64_t* rows_of;   // allgather, alltoall: rows from each rank that the output has room for
   uint32_t is_on_gpu;       // 1: input and output are memory of a GPU; a broadcast's are the same
@@ -56,7 +56,7 @@ struct RingtuneRequest {
 // `error` is null, or the class of the error and its text, such as "PeerLostError: rank 1 ...". Returns at once.
 typedef void (*RingtuneOnEnd)(void* context, const char* error);
 
-// True (1) once the caller is through with what it waits for.
+// True (1) once the operation that the caller waits for has ended.
 typedef int (*RingtuneIsDone)(void* context);
 
 // End of a wait.
@@ -73,8 +73,8 @@ struct RingtuneSubmissionTable {
   void (*submit)(RingtuneDoor* door, const RingtuneRequest* request, RingtuneOnEnd on_end, void* context);
   // The end of an optimizer step.
   void (*mark_step)(RingtuneDoor* door);
-  // Does the engine's work up to `timeout_ns`, until `is_done(context)`, which an `on_end` makes true. What was
-  // submitted does not wait for others any more. The thread must not hold the GIL of its Python.
+  // Does the engine's work up to `timeout_ns`, until `is_done(context)`, which an `on_end` makes true. Tensors
+  // submitted so far go at once, without waiting for others. The thread must not hold the GIL of its Python.
   RingtuneWaited (*wait)(RingtuneDoor* door, RingtuneIsDone is_done, void* context, int64_t timeout_ns);
 };
 

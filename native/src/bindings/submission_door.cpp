@@ -167,7 +167,7 @@ void SubmissionDoor::mark_step(RingtuneDoor* door) {
   }
   try {
     self->owner_->engine().mark_step();
-  } catch (const StatusException&) {  // in a forked child: what it submitted was refused already
+  } catch (const StatusException&) {  // in a forked child: its submissions were refused already
     return;
   }
 }

@@ -28,7 +28,7 @@ class AlgorithmTable {
   // The compiled-in values.
   explicit AlgorithmTable(const Layout& layout);
 
-  // Replaces the rows; fails, and changes nothing, where they cannot serve every message of this layout.
+  // Replaces the rows; fails, and keeps the old ones, where the new ones cannot serve every message of this layout.
   Status replace(std::vector<TableRow> rows, const Layout& layout);
 
   std::span<const TableRow> rows() const& { return rows_; }
@@ -50,8 +50,8 @@ struct AllreduceChoice {
 AllreduceChoice choose_allreduce(const EngineConfig& config, const AlgorithmTable& table, const Layout& layout,
                                  TensorMemory memory, size_t bytes);
 
-// A message costs more than a round, by what was measured for the shortest allreduce: with one rank per host, recursive
-// doubling against a round with a message to everybody.
+// A message costs more than a round, by the times of the shortest allreduce: with one rank per host, recursive doubling
+// against a round with a message to every rank.
 bool has_costly_messages(const AlgorithmTable& table, const Layout& layout);
 
 // For the other collectives: the config's chunk, or the compiled-in one, in whole cache lines.

@@ -14,7 +14,7 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
 
-  // Replaces what there was; fails where the memory cannot be had.
+  // Replaces the memory; fails where the system has none left.
   Status allocate(size_t bytes);
 
   std::byte* data() const { return memory_.get(); }

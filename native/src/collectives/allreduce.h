@@ -48,7 +48,7 @@ struct AllreduceAlgorithm {
   Status (*run)(const AllreduceTask& task);
 };
 
-// All rows; a row's number is what travels.
+// All rows; ranks send each other a row's number.
 std::span<const AllreduceAlgorithm> allreduce_algorithms();
 bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout, TensorMemory memory);
 
@@ -57,7 +57,7 @@ std::vector<std::string_view> configurable_allreduce_algorithms();
 
 // The config's choice for any message, where it names a row that can run here.
 std::optional<int> configured_algorithm(const EngineConfig& config, const Layout& layout);
-// The first row of the registry whose bound holds a message of registered tensors: what the table does not measure.
+// The first row of the registry whose bound holds a message of registered tensors. The table has no times of these.
 int registered_algorithm(const Layout& layout, size_t bytes);
 // True for the rows that `auto` may choose. Between hosts rows go host by host where `hierarchical_allreduce` is on,
 // else they take all ranks alike; where every host has one rank, either will do.

@@ -30,8 +30,8 @@ class SplitTable {
   std::vector<int64_t> rows_;
 };
 
-// Through shared memory: a rank stages what it has for the next rank, for the one after that, and so on, one behind
-// the other, so that at any time the ranks read from different stages. What it has for itself it copies.
+// Through shared memory: a rank stages its rows for the next rank, for the one after that, and so on, one behind the
+// other, so that at any time the ranks read from different stages. It copies its rows for itself.
 class HostAlltoall {
  public:
   HostAlltoall(const AlltoallTask& task, const SplitTable& splits, std::span<const ByteSpan> outgoing,
@@ -65,7 +65,7 @@ class HostAlltoall {
   size_t rank() const { return static_cast<size_t>(task_.context.rank()); }
   size_t bytes(size_t from, size_t to) const { return static_cast<size_t>(splits_.rows(from, to)) * task_.row_bytes; }
 
-  // What a rank stages before it comes to the rows for the rank `distance` further.
+  // Bytes that a rank stages before the rows for the rank `distance` further.
   size_t staged_before(size_t from, size_t distance) const {
     size_t before = 0;
     for (size_t nearer = 1; nearer < distance; ++nearer) {
@@ -104,7 +104,7 @@ class HostAlltoall {
   std::span<const MutableByteSpan> arriving_;
   size_t ranks_;
   GatherList staged_;
-  std::vector<size_t> wanted_from_;  // where in what each rank stages the rows for this rank begin
+  std::vector<size_t> wanted_from_;  // offset of this rank's rows in the staged bytes of each rank
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ struct Avx2Halves {
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source + kHalf)))};
   }
 
-  // The lower and the upper halves of 32-bit lanes: nothing has to cross from one lane to another.
+  // The lower and the upper halves of 32-bit lanes: no element has to cross from one lane to another.
   RINGTUNE_AVX2 static Floats widen(const std::byte* source, BFloat16 /*stored*/) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
     const __m256i upper = _mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xFFFF0000)));

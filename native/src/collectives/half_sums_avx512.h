@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thirty-two 16-bit floats at a time; see half_sums.h. What it does is what Avx2Halves does.
+// Thirty-two 16-bit floats at a time; see half_sums.h. The steps are those of Avx2Halves.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allgather between hosts in which bytes enter a host once: its first rank, the *leader*, passes the rows of whole
-// hosts around a ring of leaders, and what has arrived goes to its host through shared memory.
+// hosts around a ring of leaders, and each leader passes arrived rows to its host through shared memory.
 #include <algorithm>
 #include <vector>
 

@@ -10,9 +10,9 @@
 // result to the others. Shares are even, or follow the rates of the hosts' links (host_shares.h). In all cases partial
 // results are reduced in the pairwise order of the hosts (pairwise.h).
 // Partial results of a rounded task travel as bfloat16, are summed in float32 in the order of the hosts, and the sum is
-// rounded again, in the one round as in the two: every host gets the same bits. With h hosts, the
-// partial results s and their exact sum S, a result is within 2^-8 (|s_1| + ... + |s_h| + |S|) (1 + 2^-8) of S, but for
-// what sums in float32 add.
+// rounded again, in the one round as in the two: every host gets the same bits. With h hosts, the partial results s and
+// their exact sum S, a result is within 2^-8 (|s_1| + ... + |s_h| + |S|) (1 + 2^-8) of S, plus the rounding errors of
+// the float32 sums.
 //
 // `hierarchical_whole` exchanges whole blocks of any size, for links where a round costs more than many bytes.
 //
@@ -70,8 +70,8 @@ class Counterparts {
     return scratch_.allocate(kSlots * slot_bytes_);
   }
 
-  // The three steps of a block, of which each waits for what the one before has begun. Other blocks' steps may come
-  // between them, in the same order on all hosts.
+  // The three steps of a block. Each waits for the transfers that the one before has begun. Other blocks' steps may
+  // come between them, in the same order on all hosts.
 
   // Reduces this host's contributions to a piece of the block.
   void reduce_own(uint64_t chunk, std::span<const std::byte* const> contributions, size_t first, size_t elements) {
@@ -99,7 +99,7 @@ class Counterparts {
         [&](int from) { return MutableByteSpan(incoming(chunk, own_elements, from), own_elements * sent_bytes_); });
   }
 
-  // Reduces what has arrived into the target: all of the block, or the own share of it.
+  // Reduces the arrived partial results into the target: all of the block, or the own share of it.
   Status reduce_arrived(uint64_t chunk, std::byte* target, size_t elements) {
     if (Status s = finish_with_all(); !s.ok()) return s;
     std::byte* const results = is_rounded_ ? rounded_results(chunk) : target;
@@ -191,7 +191,7 @@ class Counterparts {
   size_t result_bytes_;
   size_t max_elements_ = 0;
   size_t slot_bytes_ = 0;
-  // Per slot the own partial block; where the task is rounded, that block and its results, rounded; then what arrives.
+  // Per slot the own partial block; where the task is rounded, that block and its results, rounded; then arrived ones.
   AlignedBuffer scratch_;
   std::vector<std::byte*> partials_;
 };
@@ -235,7 +235,7 @@ class HierarchicalAllreduce {
   static constexpr Lags kOverlapped{kOverlappedChunks / 2, kOverlappedChunks - 1};
   static constexpr Lags kInTurn{1, 1};
 
-  // What the network waits for comes first.
+  // The step that feeds the network comes first.
   Status advance(uint64_t step, const Lags& lags) {
     Status s;
     if (is_chunk(step, 1)) s = begin_block(step - 1);

@@ -21,7 +21,7 @@ inline void copy_bytes(std::byte* target, const std::byte* source, size_t bytes)
   }
 }
 
-// Every rank's bytes to every rank: `parts[r]` takes what rank r brings, this rank's own included.
+// Every rank's bytes to every rank: `parts[r]` takes the bytes of rank r, this rank's own included.
 Status gather_on_host(Stage& stage, ByteSpan own, std::span<const MutableByteSpan> parts, size_t chunk_bytes);
 
 // Every rank shows its bytes, and reads those of `from` unless `in` is empty. All ranks show equally many.

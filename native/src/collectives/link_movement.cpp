@@ -29,7 +29,7 @@ Status exchange_with_all(const CollectiveContext& context, std::span<const ByteS
 }
 
 // The part for the rank at a distance makes the steps of the distance's bits, the lowest first. So after the step of a
-// bit, a rank holds for each distance what began as many ranks before as the distance's bits up to that one say.
+// bit, a rank holds, for each distance d, the part of the rank that lies d's bits up to that one behind.
 Status exchange_by_way_of_others(const CollectiveContext& context, std::span<const ByteSpan> parts_out,
                                  std::span<const MutableByteSpan> parts_in,
                                  const std::function<size_t(int, int)>& bytes_between) {
@@ -81,7 +81,7 @@ Status gather_around_ring(const CollectiveContext& context, std::span<const Muta
   return Status::ok_status();
 }
 
-// The parts of `count` ranks from one on, around the end: what is in one piece up to there, and the rest.
+// The parts of `count` ranks from one on, around the end: the piece up to the end, and the rest.
 std::array<MutableByteSpan, 2> parts_from(std::span<const MutableByteSpan> parts, int first, int count) {
   const auto joined = [&](size_t begin, size_t end) {
     if (begin == end) {
@@ -119,7 +119,7 @@ Status gather_over_links(const CollectiveContext& context, std::span<const Mutab
   return has_one_rank_per_host ? gather_by_doubling(context, parts) : gather_around_ring(context, parts);
 }
 
-// Rank r collects the parts of ranks r, r + 1, ...: each round doubles what it has.
+// Rank r collects the parts of ranks r, r + 1, ...: each round doubles their number.
 Status gather_few_over_links(const CollectiveContext& context, ByteSpan own, MutableByteSpan all) {
   const size_t bytes = own.size();
   Bytes collected(all.size());

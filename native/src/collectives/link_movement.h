@@ -24,7 +24,7 @@ Status exchange_by_way_of_others(const CollectiveContext& context, std::span<con
                                  const std::function<size_t(int, int)>& bytes_between);
 
 // `parts[r]` of rank r to every rank. This rank's own part is there, and the parts follow each other in memory. In
-// ceil(log2 p) rounds, each of which doubles what a rank has (Bruck et al.), or, where a host has several ranks, all of
+// ceil(log2 p) rounds, each of which doubles a rank's parts (Bruck et al.), or, where a host has several ranks, all of
 // which would then send most of it to another host, around the ring.
 Status gather_over_links(const CollectiveContext& context, std::span<const MutableByteSpan> parts);
 

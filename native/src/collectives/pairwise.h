@@ -7,7 +7,7 @@
 // 4, ... the partial results of number v and of v + d, where v has bit d unset, are reduced, the lower number's first:
 // a balanced binary tree over the members. The order is that of every element, so that neither chunks nor blocks nor
 // fusion change a bit, and every algorithm here gives the bits of every other one; so does a hierarchical allreduce,
-// which reduces what all hosts have sent at once (`reduce_in_pairs`).
+// which reduces the partial results of all hosts at once (`reduce_in_pairs`).
 #pragma once
 
 #include <array>
@@ -98,7 +98,7 @@ class PairwiseBlock {
     return {result_ + first * stored_bytes_, count * stored_bytes_};
   }
 
-  // Reduces what has arrived with the own partial results from `first` on, in the order of the members' numbers.
+  // Reduces the arrived partial results with the own ones from `first` on, in the order of the members' numbers.
   void add_incoming(size_t first, size_t count, bool is_own_first, ReductionOutput output) const {
     std::byte* own = partial(first, count).data();
     const std::array<const std::byte*, 2> both{is_own_first ? own : incoming_, is_own_first ? incoming_ : own};

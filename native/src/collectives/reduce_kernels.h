@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of the ranks' contributions, in the order in which they are given: the same bits wherever it is done.
 //
-// A *contribution* is what a rank brings, a *partial result* what some contributions were reduced to, in the
-// accumulator type (float32 for 16-bit floats, which are rounded once, at the end), a *result* what ranks get.
+// A *contribution* is a rank's input, a *partial result* the reduction of some contributions, in the accumulator type
+// (float32 for 16-bit floats, which are rounded once, at the end), a *result* the output that ranks get.
 #pragma once
 
 #include <cstddef>

@@ -151,7 +151,7 @@ RINGTUNE_INLINE void store_loop(const void* tile, std::byte* __restrict target, 
 // Last operation on the sum of all contributions.
 enum class FusedEnd : uint8_t { kNothing, kMultiply, kDivide };
 
-// Few contributions to a result in one pass: nothing is kept in between. A target may be one of the sources.
+// Reduces few contributions to a result in one pass, without intermediate results. A target may be one of the sources.
 template <typename E, typename Op, FusedEnd kEnd, size_t kSources, size_t kTargets>
 RINGTUNE_INLINE void fused_loop(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
                                 double by) {

@@ -23,8 +23,8 @@ Status reduce_own_block(StagedChunks& chunks, const Reduction& reduction, uint64
 
 }  // namespace
 
-// Stages a chunk, reduces the one before and collects the one `lag` before, so that nobody waits for what its peers
-// have only just begun.
+// Stages a chunk, reduces the one before and collects the one `lag` before, so that no rank waits for a step that its
+// peers have only just begun.
 Status reduce_scatter_allgather(const AllreduceTask& task) {
   StagedChunks chunks(task, task.context.stage.local_size());
   if (Status s = chunks.begin(); !s.ok()) return s;

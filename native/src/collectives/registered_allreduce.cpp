@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allreduce of tensors that lie in the ranks' arenas: nothing is staged.
+// Allreduce of tensors that lie in the ranks' arenas, without stages.
 //
 // Every rank owns one block of the message. It reduces the block straight from the memory of all ranks into its own,
-// tile by tile, and copies each tile over the others' while it is still in its cache. Two synchronizations: nobody
-// reads before every rank's tensors are complete, and nobody goes on before every block is in place.
+// tile by tile, and copies each tile over the others' while it is still in its cache. Two synchronizations: no rank
+// reads before every rank's tensors are complete, and none goes on before every block is in place.
 #include <algorithm>
 #include <cstring>
 #include <vector>

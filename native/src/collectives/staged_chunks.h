@@ -2,9 +2,9 @@
 // The steps of an allreduce through cache-sized stages in shared memory.
 //
 // A message is cut into chunks, a chunk into one block per owner: the host's first ranks. Per chunk: every rank copies
-// what others reduce into its own stage (stage); each owner gathers the contributions to its block from all stages,
-// reduces them with its own, which it reads where it lies, and publishes the result in its stage (reduce-scatter);
-// every rank collects the other owners' blocks from their stages (allgather).
+// the blocks of other owners into its own stage (stage); each owner gathers the contributions to its block from all
+// stages, reduces them with its own, which it reads where it lies, and publishes the result in its stage
+// (reduce-scatter); every rank collects the other owners' blocks from their stages (allgather).
 #pragma once
 
 #include <span>

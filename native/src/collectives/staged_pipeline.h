@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operation through the stages of a host. Chunk i + 1 is staged before chunk i is waited for, so that a rank that
-// arrives a little late costs its peers nothing.
+// arrives a little late costs its peers no time.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace ringtune {
 
-// `fill(chunk, slot)` copies this rank's part of a chunk into its own slot; `take(chunk)` waits for what it needs of
-// the peers' slots, reads it, and returns a Status. Every rank of the host calls it with the same sizes.
+// `fill(chunk, slot)` copies this rank's part of a chunk into its own slot; `take(chunk)` waits for its bytes in the
+// peers' slots, reads them, and returns a Status. Every rank of the host calls it with the same sizes.
 template <typename Fill, typename Take>
 Status run_staged(Stage& stage, size_t chunk_bytes, uint64_t chunks, Fill fill, Take take) {
   if (Status s = stage.begin(chunk_bytes, chunks); !s.ok()) return s;

@@ -102,7 +102,7 @@ Status TimedAllreduce::make_room(size_t max_bytes, bool& has_room) {
 }
 
 Status TimedAllreduce::perform(const TimedCalls& calls, int64_t& elapsed_ns) {
-  if (Status s = check(calls); !s.ok()) return s;  // a follower takes nothing on trust
+  if (Status s = check(calls); !s.ok()) return s;  // a follower checks calls that it received
   if (Status s = call(calls, std::min(calls.bytes, kUntimedBytes)); !s.ok()) return s;
   // The order reaches the ranks one after the other, and recursive doubling would hide that delay in its rounds. After
   // two meetings all begin at once. One more, whose duration is that of the second, tells of the last rank's end.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times allreduces in lockstep, for who fills the algorithm table: rank 0 leads, says what is run, and holds the clock;
+// Times allreduces in lockstep, to fill the algorithm table: rank 0 leads, chooses the calls, and measures the time;
 // every other rank follows until the end.
 #pragma once
 
@@ -48,7 +48,7 @@ class TimedAllreduce {
   Status make_room(size_t max_bytes, bool& has_room);
   Status perform(const TimedCalls& calls, int64_t& elapsed_ns);
   Status call(const TimedCalls& calls, size_t bytes);
-  // Between hosts: a token from every rank to every other one, in one round. Nothing inside a host.
+  // Between hosts: a token from every rank to every other one, in one round. Empty inside a host.
   Status meet();
 
   CollectiveContext context_;

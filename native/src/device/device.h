@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One GPU as this process uses it: its primary context, which frameworks use too, with streams, events, copies between
-// it and the host, kernels, and pinned host memory. Nothing here waits for the GPU unless it says so.
+// it and the host, kernels, and pinned host memory. No function waits for the GPU unless its comment says so.
 #pragma once
 
 #include <array>
@@ -84,7 +84,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Status make_event(std::shared_ptr<DeviceEvent>& event);
   // The event stands for all that the stream has been given so far.
   Status record(const DeviceEvent& event, cuda::Stream stream);
-  // The stream goes on once what the event stands for now is done. The event may be of another device.
+  // The stream goes on once the work that the event stands for now is done. The event may be of another device.
   Status wait_for(const DeviceEvent& event, cuda::Stream stream);
   // True for an event that was never recorded.
   Status is_complete(const DeviceEvent& event, bool& is_complete);
@@ -111,7 +111,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Status allocate(cuda::MemoryPool pool, size_t bytes, cuda::Stream stream, cuda::DevicePointer& memory);
   Status free(cuda::DevicePointer memory, cuda::Stream stream);
 
-  // Kernels from PTX, which the driver compiles unless it has kept what it compiled before. May wait for the GPU.
+  // Kernels from PTX, which the driver compiles unless its cache has them. May wait for the GPU.
   Status load_module(const char* ptx, cuda::Module& module);
   // After all work that uses it.
   void unload_module(cuda::Module module);

@@ -8,7 +8,7 @@
 namespace ringtune {
 namespace {
 
-// Free memory that is kept for the next result; what is above goes back to the GPU, where frameworks need it.
+// Free memory that is kept for the next result; memory beyond that goes back to the GPU, where frameworks need it.
 constexpr uint64_t kKeptBytes = 64 * kMiB;
 
 }  // namespace

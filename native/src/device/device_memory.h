@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a GPU for results whose size nobody knew when they were asked for. The caller's framework allocates the
+// Memory of a GPU for results whose size was unknown when they were requested. The caller's framework allocates the
 // memory of all others.
 //
 // Streams allocate and free it in their order; the host never waits.
@@ -31,14 +31,14 @@ class DeviceMemoryPool : public std::enable_shared_from_this<DeviceMemoryPool> {
 
   const std::shared_ptr<Device> device_;
   cuda::MemoryPool pool_ = nullptr;
-  cuda::Stream stream_ = nullptr;  // allocates, and frees what nobody took
+  cuda::Stream stream_ = nullptr;  // allocates, and frees memory whose contents no caller took
 };
 
 class DeviceMemory {
  public:
   DeviceMemory(std::shared_ptr<DeviceMemoryPool> pool, cuda::DevicePointer address, size_t bytes)
       : pool_(std::move(pool)), address_(address), bytes_(bytes) {}
-  // Gives the memory back after what it is filled by, where nobody has taken its contents.
+  // Gives the memory back after the work that fills it, where no caller has taken its contents.
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;

@@ -8,7 +8,7 @@
 
 namespace ringtune::cuda {
 
-// Opaque to everybody but the driver. A stream and a device pointer are what a framework hands out as integers.
+// Opaque to everybody but the driver. Frameworks hand out a stream and a device pointer as integers.
 using Result = int;
 using Ordinal = int;  // CUdevice
 using Context = void*;

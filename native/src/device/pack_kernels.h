@@ -47,7 +47,7 @@ class PackKernels {
   // Loads the kernels, which the driver compiles for the GPU or has compiled before; the status says why it cannot.
   // May wait for the GPU.
   static Status open(std::shared_ptr<Device> device, std::shared_ptr<PackKernels>& kernels);
-  // Once the streams are through with what they were given, and no graph that captured it is left.
+  // Once the streams are through with their kernels, and no graph that captured some is left.
   ~PackKernels();
   PackKernels(const PackKernels&) = delete;
   PackKernels& operator=(const PackKernels&) = delete;

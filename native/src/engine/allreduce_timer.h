@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times allreduces of an idle engine, in lockstep with the other ranks, and sets the algorithm table. What is timed and
-// what follows from it is decided in Python.
+// Times allreduces of an idle engine, in lockstep with the other ranks, and sets the algorithm table. Python chooses
+// the calls and draws the conclusions.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace ringtune {
 
-// While rank 0 is between `begin` and `end`, every other rank is in `follow`, and nothing is submitted anywhere.
+// While rank 0 is between `begin` and `end`, every other rank is in `follow`, and no rank submits a tensor.
 class AllreduceTimer {
  public:
   // `coordinator` is null except on rank 0.
@@ -31,7 +31,7 @@ class AllreduceTimer {
   // The other ranks.
   Status follow();
 
-  // Rank 0: what `auto` means from now on.
+  // Rank 0: the table by which `auto` chooses from now on.
   Status set_table(std::vector<TableRow> rows);
 
  private:

@@ -21,7 +21,7 @@ constexpr size_t kKeptConfigHashes = 1024;
 // The end of the one after it therefore lies ahead of every rank, with a collective in between.
 constexpr uint64_t kStepsUntilTold = 2;
 
-// Opening of the names of tensors that ringtune itself submits; nobody who reads a message knows them.
+// Opening of the names of tensors that ringtune itself submits; no reader of a message knows them.
 constexpr std::string_view kOwnName = "ringtune.";
 
 bool is_own(const LedgerEntry* entry) { return entry->name.starts_with(kOwnName); }
@@ -351,7 +351,7 @@ void Coordinator::watch_stalls(int64_t now_ns) {
   }
 }
 
-// One warning for all that waits for the same ranks, and for what follows while some of that still waits.
+// One warning for all tensors that wait for the same ranks, and for later ones while some of these still wait.
 void Coordinator::warn_of_stall(const LedgerEntry& overdue, int64_t now_ns) {
   const std::vector<LedgerEntry*> alike = ledger_.waiting_like(overdue, now_ns);
   const bool is_known = std::ranges::any_of(alike, &LedgerEntry::is_warned);

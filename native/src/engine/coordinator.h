@@ -2,7 +2,7 @@
 // Rank 0's part of the negotiation: collects requests, decides rounds, watches for stalls, carries config switches.
 // Requests of other hosts come through their leaders (HostLeader).
 //
-// Ranks hold their tensors back for `cycle_ms` (SubmissionQueue); what is ready here has waited and goes at once.
+// Ranks hold their tensors back for `cycle_ms` (SubmissionQueue); a tensor that is ready has waited and goes at once.
 #pragma once
 
 #include <atomic>

@@ -36,7 +36,7 @@ Status check_algorithm(const std::string& name) {
   return {StatusCode::kConfigError, "allreduce_algorithm='" + name + "' is unknown; known are " + known};
 }
 
-// Sums are what rounding leaves the meaning of.
+// Only sums keep their meaning when their inputs are rounded.
 bool can_be_rounded(const Signature& signature) {
   return signature.dtype == DataType::kFloat32 &&
          (signature.op == ReduceOp::kSum || signature.op == ReduceOp::kAverage);
@@ -83,7 +83,7 @@ Status check_scattered_room(const TensorArguments& tensor, const Submission& sub
                                         "; a function that was compiled for another world must be compiled again"};
 }
 
-// Makes none in a world of several hosts, where nobody could use it.
+// Makes none in a world of several hosts, where no algorithm could use it.
 std::shared_ptr<Arena> make_arena(const Segment& segment, const Layout& layout) {
   const bool has_use = layout.host_count() == 1 && segment.arenas() != nullptr;
   return has_use ? std::make_shared<Arena>(segment.arenas(), layout.local_rank()) : nullptr;

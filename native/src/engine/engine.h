@@ -83,7 +83,7 @@ class Engine {
   int world_size() const { return layout_.world_size(); }
 
   // Any thread. On success `handle` must be waited for once; or, where the caller gives `on_end`, that is called once
-  // instead, and the handle means nothing.
+  // instead, and the handle has no meaning.
   Status allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient, Handle& handle,
                          OnEnd on_end = {});
   // The output takes this rank's rows: an even share, one more on the first ranks.
@@ -101,19 +101,18 @@ class Engine {
 
   // Any thread: memory of this host's ranks, alive as long as it is referred to, also after the engine. An allreduce in
   // place, of a tensor for which all ranks of a world of one host have such memory at the same offset (which equal
-  // sequences of calls give), copies nothing. Fails where the memory cannot be had, and where there is no such memory.
+  // sequences of calls give), needs no copy. Fails where the memory cannot be had, and where there is no such memory.
   Status allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory);
 
   // True if the operation has ended, with its result in place.
   bool poll(Handle handle) { return handles_.is_done(handle) && is_drained(handle); }
   // True if the engine does not touch the buffers of an operation that was waited for any more.
   bool is_drained(Handle handle) { return gpu_->is_drained(handle); }
-  // Waits up to `timeout_ns`, or until a running collective has ended; nothing if the handle is still pending then.
-  // What was submitted does not wait for others any more. The caller does the engine's work meanwhile, if nobody else
-  // does. If it is then asked and wants out, it gets nothing and the handle stays; the world is lost where a collective
-  // was stuck.
-  // Of a GPU's tensor the result may still be on its way to the GPU: `stream` goes on once it is there. Without a
-  // stream the caller waits for that, too.
+  // Waits up to `timeout_ns`, or until a running collective has ended; no outcome if the handle is still pending then.
+  // Tensors submitted so far go at once, without waiting for others. The caller does the engine's work meanwhile, if no
+  // other thread does. If it is then asked and wants out, it gets no outcome and the handle stays; the world is lost
+  // where a collective was stuck. Of a GPU's tensor the result may still be on its way to the GPU: `stream` goes on
+  // once it is there. Without a stream the caller waits for that, too.
   std::optional<Outcome> wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out = {},
                               const DeviceStream& stream = {});
   // Likewise for a caller whose operations have an `on_end`, up to `limit_ns` on the steady clock. Comes back before
@@ -151,9 +150,9 @@ class Engine {
   // Time of this rank's engine's work, whichever thread does it.
   LapTimes& laps() { return laps_; }
 
-  // Idempotent. Waits for the collective that is running, as long as it moves; fails what is pending.
+  // Idempotent. Waits for the collective that is running, as long as it moves; fails all pending operations.
   void shutdown();
-  // In a forked child: closes descriptors; nothing but destruction without effect is allowed afterwards.
+  // In a forked child: closes descriptors; only destruction is allowed afterwards, and has no effect.
   void abandon_after_fork();
 
  private:

@@ -24,7 +24,7 @@ bool is_fusable(const LedgerEntry& a, const LedgerEntry& b, bool is_by_memory) {
   return a.is_registered() == b.is_registered() && is_fusable(a.signature(), b.signature());
 }
 
-// Id, length of the name, name, and what tells ranks that have joined of the tensor.
+// Id, length of the name, name, and the signature for ranks that have joined.
 size_t encoded_bytes(const TensorLedger& ledger, const LedgerEntry& entry) {
   const size_t signature_bytes = 1 + (ledger.joined_count() > 0 ? kMaxSignatureBytes : 0);
   return 2 * sizeof(uint32_t) + entry.name.size() + signature_bytes;

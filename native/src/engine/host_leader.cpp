@@ -153,14 +153,14 @@ bool HostLeader::receive_response() {
   if (!transport_.try_receive_published(unpublished_)) {
     return false;
   }
-  if (decode(unpublished_, response)) {  // whoever executes it says what is wrong
+  if (decode(unpublished_, response)) {  // the rank that executes it reports the fault
     note(response);
   }
   return true;
 }
 
-// Before a rank of this host has it, so that no request of the next round is here. What was passed on rank by rank is
-// answered, though not all ranks of the host may have asked by the id.
+// Before a rank of this host has it, so that no request of the next round is here. A request that was passed on rank by
+// rank is answered, though not all ranks of the host may have asked by the id.
 void HostLeader::note(const Response& response) {
   const auto forget = [](Partial& partial) {
     if (partial.is_passed_on) {

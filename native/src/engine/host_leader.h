@@ -30,7 +30,7 @@ class HostLeader final : public Leader {
 
   bool progress(int64_t now_ns) override;
   bool is_congested() const override { return !unsent_.empty() || !unpublished_.empty(); }
-  // When ids that wait are passed on as they are; nothing if none waits.
+  // When ids that wait are passed on as they are; no value if none waits.
   std::optional<int64_t> due_ns() const override;
 
  private:

@@ -19,7 +19,7 @@ class Leader {
   virtual bool progress(int64_t now_ns) = 0;
   // True if messages wait for room.
   virtual bool is_congested() const = 0;
-  // When there is something to do though nothing comes.
+  // When there is work though no message comes.
   virtual std::optional<int64_t> due_ns() const { return std::nullopt; }
 };
 

@@ -8,7 +8,7 @@
 namespace ringtune {
 namespace {
 
-// A frame ends with the item that passes this: far below what every transport takes, whatever the names.
+// A frame ends with the item that passes this: far below the limit of every transport, whatever the names.
 constexpr size_t kFrameBytes = 64 << 10;
 
 size_t encoded_bytes(const RequestItem& item) {
@@ -16,7 +16,7 @@ size_t encoded_bytes(const RequestItem& item) {
          item.signature.shape.size() * sizeof(int64_t);
 }
 
-// Nothing where a signature that was changed on its way is larger than memory.
+// No value where a signature that was changed on its way is larger than memory.
 std::optional<Submission> make_zeros(const std::string& name, const Signature& signature, std::vector<Bytes>& zeros) {
   Submission submission;
   submission.name = name;

@@ -15,19 +15,19 @@
 
 namespace ringtune {
 
-// The request in frames that fit everywhere. Ids go first: what comes after a join would be refused.
+// The request in frames that fit everywhere. Ids go first: an id after a join would be refused.
 std::vector<Bytes> encode_in_frames(Request request);
 
 class PendingTensors {
  public:
-  // Keeps the submission and adds to the request what asks for it: an id, if there is one and it may be used.
+  // Keeps the submission and adds it to the request: by its id, if there is one and it may be used.
   void add(Submission submission, bool is_cache_on, Request& request);
 
   // The submission that a response's tensor stands for; of a new id, the pair is learned. Where this rank has joined
-  // and has none, one whose data are zeros that live in `zeros`. Nothing if it makes no sense.
+  // and has none, one whose data are zeros that live in `zeros`. No value if it makes no sense.
   std::optional<Submission> take(CacheId id, std::vector<Bytes>& zeros);
   std::optional<Submission> take(const ResponseTensor& tensor, std::vector<Bytes>& zeros);
-  // Takes by name alone; nothing if there is none.
+  // Takes by name alone; no value if there is none.
   std::optional<Submission> take(const std::string& name);
   std::vector<Submission> take_all();
 

@@ -294,7 +294,7 @@ bool Progress::take_tensors(const Response& response, std::vector<Submission>& t
 
 void Progress::run_collective(const Response& response) {
   std::vector<Submission> tensors;
-  std::vector<Bytes> zeros;  // what this rank gives once it has joined
+  std::vector<Bytes> zeros;  // this rank's contributions once it has joined
   if (!take_tensors(response, tensors, zeros) || !can_follow(response, tensors)) {
     // Those that were taken are in no list any more: whoever waits for them hears of the failure here or never.
     std::erase_if(tensors, [](const Submission& submission) { return submission.handle == kNoHandle; });

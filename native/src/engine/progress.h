@@ -80,9 +80,9 @@ class Progress {
 
   // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
   bool step();
-  // Negative: for as long as nothing happens.
+  // Negative: until the next event.
   int64_t wait_limit_ns() const;
-  // Fails what is pending and all that is submitted from now on.
+  // Fails all pending operations and all later submissions.
   void fail_everything(const Status& status);
   // No further collective is begun. Any thread.
   void stop() { is_stopping_.store(true); }
@@ -133,7 +133,7 @@ class Progress {
   MeasuredRates rates_;
   PendingTensors pending_;
   std::deque<Bytes> unsent_;      // encoded requests the ring had no room for yet
-  int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: nothing is pending
+  int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: none is due
   bool has_failed_ = false;
   std::atomic<bool> is_stopping_{false};
 };

@@ -20,11 +20,11 @@ class ProgressLoop {
  public:
   ProgressLoop(Transport& transport, Interruption& interruption, SubmissionQueue& queue, Progress& progress);
 
-  // The communication thread: until `stop`, then fails what is pending with `kShutDown`.
+  // The communication thread: until `stop`, then fails all pending operations with `kShutDown`.
   void run();
   void stop();
-  // A caller that waits: does the work until `is_done()`, or until `limit_ns` on the steady clock. What was submitted
-  // goes at once. A collective that is stuck may outlast the limit, unless the caller wants to leave. False, without
+  // A caller that waits: does the work until `is_done()`, or until `limit_ns` on the steady clock. Tensors submitted so
+  // far go at once. A collective that is stuck may outlast the limit, unless the caller wants to leave. False, without
   // anything done, if it is another thread's turn.
   bool drive(const std::function<bool()>& is_done, int64_t limit_ns, const Interruption::WantsOut& wants_out);
   // Does something else in place of the work, once it is nobody's turn.

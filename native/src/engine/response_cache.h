@@ -38,7 +38,7 @@ class ResponseCache {
 
   // The coordinator: the next id, or kNoCacheId when the cache is full (shapes that change too often).
   CacheId assign(const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);
-  // Every rank: what the coordinator assigned. False if it contradicts what is known.
+  // Every rank: takes the coordinator's assignment. False if it contradicts an earlier one.
   bool learn(CacheId id, const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);
 
  private:

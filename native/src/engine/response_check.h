@@ -12,7 +12,7 @@ namespace ringtune {
 
 // Reason for people why the tensors cannot move as the response says; empty if they can.
 //
-// Nobody protects the bytes of a control connection. A response that was changed on the way, and can still be read,
+// The bytes of a control connection may be unprotected. A response that was changed on the way, and can still be read,
 // must end the job with words: its chunks would be divided by zero, or go beyond the stage, a tensor of the host would
 // be looked for on a GPU, and tensors that do not fit together would be left as they are.
 std::string_view find_fault(const Response& response, std::span<const Submission> tensors);

@@ -9,7 +9,7 @@
 namespace ringtune {
 namespace {
 
-// True where zeros may stand for a rank that has joined: the others need nothing from it.
+// True where zeros may stand for a rank that has joined: the others need no bytes from it.
 bool takes_joined_ranks(const Signature& signature) {
   const bool is_sum = signature.op == ReduceOp::kSum || signature.op == ReduceOp::kAverage;
   return signature.kind == OpKind::kAllreduce && (is_sum || signature.op == ReduceOp::kAdasum);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator's account of which ranks have submitted which tensor, which ranks have joined, and what is ready.
+// The coordinator's account of which ranks have submitted which tensor, which have joined, and which tensors are ready.
 //
 // A tensor that has a cache id keeps its entry for good: a request by that id costs a bit and a count, no look-up of
 // its name.
@@ -57,10 +57,10 @@ class TensorLedger {
   TensorLedger(int world_size, const ResponseCache& cache);
 
   // Both are false if one of these ranks has submitted the tensor before and it is still pending, or has joined; the
-  // second also for an id that means nothing, or means nothing any more.
+  // second also for an id that stands for no tensor, or for none any more.
   bool add(int rank, const RequestItem& item, int64_t now_ns);
   bool add_cached(std::span<const int> ranks, CacheId id, int64_t now_ns);
-  // The rank submits nothing more until all have joined; false if it has joined already.
+  // The rank submits no more tensors until all have joined; false if it has joined already.
   bool join(int rank);
   int joined_count() const { return joined_count_; }
   bool have_all_joined() const { return joined_count_ == world_size_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mechanism of tuning: windows on the running job. What to try and for how long is policy, and lives elsewhere.
+// The mechanism of tuning: windows on the running job. The choice of configs and of their length is policy, and lives
+// elsewhere.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@ class RuntimeTuner {
 
   // The tuning thread only. Steps that ended before this call do not count.
   void begin_window(const WindowSpec& spec);
-  // The finished window, or nothing after `timeout_ns`.
+  // The finished window, or no value after `timeout_ns`.
   std::optional<Window> next_window(int64_t timeout_ns);
 
  private:

@@ -54,7 +54,7 @@ std::optional<Window> WindowBuilder::add(const StepFact& fact) {
   if (!was_pause) {
     remember(step_ms);
   }
-  // Nothing counts before a whole step has passed under the epoch: the one that saw the switch is neither.
+  // No step counts before a whole one has passed under the epoch: the one that saw the switch belongs to neither.
   const bool is_under_epoch = is_open_ && previous->config_epoch >= spec_.epoch;
   return is_under_epoch ? measure(fact, step_ms, was_pause) : std::nullopt;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns step facts into windows. Knows nothing of threads or time sources.
+// Turns step facts into windows. Knows neither threads nor time sources.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class WindowBuilder {
   void begin(const WindowSpec& spec);
 
   // The finished window, valid or void, when this step closed it. Facts come in order; gaps in their numbers are
-  // allowed (facts nobody read in time) and start the window again.
+  // allowed (facts that were not read in time) and start the window again.
   std::optional<Window> add(const StepFact& fact);
 
  private:

@@ -42,7 +42,7 @@ class StepRecorder {
   uint64_t steps_since_meeting() const;
   // Announces whether tuning has finished, from the end of that step since the meeting on. The progress thread.
   void announce(bool is_tuning_finished, uint64_t from_step);
-  // All ranks have joined: steps count from here, and what was announced holds. The progress thread.
+  // All ranks have joined: steps count from here, and announcements hold. The progress thread.
   void meet();
   // Any thread. False until it was announced.
   bool is_tuning_finished() const;

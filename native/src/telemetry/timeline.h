@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what one rank's engine does as a Chrome trace, started and stopped while the job runs.
+// Writes the work of one rank's engine as a Chrome trace, started and stopped while the job runs.
 //
 // The communication thread only notes fixed-size records in a ring; a writer thread turns them into lines and writes
 // them to the file. Where the writer cannot follow, records are dropped and counted; the communication thread never
@@ -45,27 +45,27 @@ class Timeline {
   // Rank 0 writes to `path`, rank r to the same with `.rank<r>` before the suffix; an old file is overwritten.
   // `kConfigError` where the file cannot be opened, or where a trace is being written already.
   Status start(const std::string& path, bool mark_cycles);
-  // Writes what is noted and completes the file; without a trace it does nothing.
+  // Writes the noted records and completes the file; without a trace it has no effect.
   void stop();
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
   // Something that has no duration: a config that came into force, a decision of the tuner.
   void instant(std::string_view name, std::string_view detail);
 
-  // The communication thread alone. What a tensor does next ends what it did before. Times are of the steady clock,
-  // so that one reading serves all tensors of a response.
+  // The communication thread alone. A tensor's next span ends the one before. Times are of the steady clock, so that
+  // one reading serves all tensors of a response.
 
-  // The tensor waits for the other ranks. Returns its row, for `begin` and `end`; none while nothing is traced.
+  // The tensor waits for the other ranks. Returns its row, for `begin` and `end`; none while no trace is written.
   TrackId negotiate(std::string_view name, uint64_t bytes, int64_t time_ns);
-  // The row of something that is no tensor; none while nothing is traced.
+  // The row of an activity without a tensor; none while no trace is written.
   TrackId row(std::string_view name);
-  // Its collective runs. Without a row (the trace began after the submission) nothing is drawn.
+  // Its collective runs. Without a row (the trace began after the submission) no span is drawn.
   void begin(TrackId track, const TracedCollective& collective, int64_t time_ns);
   // Ends the tensor's span, done or failed. Call it before the tensor's name can be submitted again.
   void end(TrackId track, int64_t time_ns);
   // A round of the negotiation came; drawn once per round, where `mark_cycles` asked for it.
   void cycle(uint64_t round, int64_t time_ns);
 
-  // In a forked child, which has no writer: gives the file back to the parent. Nothing is allowed afterwards, not even
+  // In a forked child, which has no writer: gives the file back to the parent. No call is allowed afterwards, not even
   // destruction.
   void abandon_after_fork();
 
@@ -90,7 +90,7 @@ class Timeline {
 
   std::mutex control_mutex_;  // one start or stop at a time; taken before wake_mutex_
   std::thread writer_thread_;
-  TraceFile file_;  // the writer's while it runs, else of who holds control_mutex_
+  TraceFile file_;  // the writer's while it runs, else guarded by control_mutex_
 
   std::atomic<bool> is_on_{false};  // storing true publishes ring_, which stays from then on
   std::atomic<bool> is_marking_cycles_{false};

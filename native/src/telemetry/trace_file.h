@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a trace: whole lines or nothing, whatever the disk does.
+// The file of a trace: it holds whole lines alone, whatever the disk does.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class TraceFile {
 
   // Empties an old file. `kConfigError` where it cannot be opened.
   Status open(const std::string& path);
-  // Returns 0, or the errno of the failure; what was written of these lines is then cut off again.
+  // Returns 0, or the errno of the failure; a part of these lines that was written is then cut off again.
   int append(std::string_view lines);
   // Returns 0, or the errno of a failure that the system reports only now.
   int close();

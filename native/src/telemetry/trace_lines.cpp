@@ -8,7 +8,7 @@
 namespace ringtune {
 namespace {
 
-// The row of what belongs to no tensor.
+// The row of events that belong to no tensor.
 constexpr TrackId kEngineRow = 0;
 constexpr char kBegin = 'B';
 constexpr char kEnd = 'E';
@@ -146,7 +146,7 @@ TraceLines::Row& TraceLines::row_of(TrackId track) {
   return row;
 }
 
-// Leaves the event open for what its kind has in addition.
+// Leaves the event open for the fields of its kind.
 void TraceLines::begin_event(char type, const Row& row) {
   text_ += R"({"ph":")";
   text_ += type;

@@ -2,7 +2,7 @@
 // Turns records into the lines of a Chrome trace (JSON array format).
 //
 // One event per line, and after every line the text so far is a trace that viewers read: they ask neither for the
-// closing bracket nor for what a killed job could not write. pid is the rank, tid the row, ts the steady clock in
+// closing bracket nor for lines that a killed job could not write. pid is the rank, tid the row, ts the steady clock in
 // microseconds. A row's spans never overlap: its next span ends the one that is open, so that dropped records cannot
 // leave a row in disorder.
 #pragma once

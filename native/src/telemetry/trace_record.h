@@ -30,7 +30,7 @@ static_assert(sizeof(TraceRecord) == 64, "a record is one cache line");
 // Lock-free, for one thread that puts and one that takes.
 class TraceRing {
  public:
-  // 4 MiB: what 500 tensors record in 43 steps.
+  // 4 MiB: the records of 500 tensors in 43 steps.
   static constexpr uint64_t kCapacity = 1 << 16;
 
   // False where the ring is full.
@@ -58,7 +58,7 @@ class TraceRing {
     return true;
   }
 
-  // The taking side forgets what was put.
+  // The taking side drops all records.
   void clear() { read_.store(written_.load(std::memory_order_acquire), std::memory_order_release); }
 
  private:

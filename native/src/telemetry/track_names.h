@@ -25,7 +25,7 @@ class TrackNames {
   std::string name(TrackId track) const;
 
  private:
-  mutable std::mutex mutex_;       // guards names_; who adds may read them without it
+  mutable std::mutex mutex_;       // guards names_; the adding thread may read them without it
   std::deque<std::string> names_;  // entry i belongs to track i + 1; they never move, tracks_ points into them
   std::unordered_map<std::string_view, TrackId> tracks_;
 };

@@ -45,7 +45,7 @@ bool ClusterTransport::try_receive_request(int from_rank, Bytes& frame) {
 
 bool ClusterTransport::try_publish_response(ByteSpan frame) {
   const bool is_for_all_hosts = rank() == kCoordinator && links_ != nullptr;
-  // This thread alone adds to either: what has room now has room until the frame is in.
+  // This thread alone adds to either: room that is there now stays until the frame is in.
   if (is_for_all_hosts && !links_->has_room(frame)) {
     return false;
   }

@@ -59,7 +59,7 @@ class ClusterTransport final : public Transport {
   std::optional<Failure> failure() const override;
 
   int silent_rank() const override { return links_ == nullptr ? kNoCulprit : links_->silent_rank(); }
-  // See ControlLinks; nothing is shown in a world of one host. Any thread.
+  // See ControlLinks; no effect in a world of one host. Any thread.
   void set_beacon(uint8_t beacon);
   uint8_t beacon_of(int rank) const { return links_ == nullptr ? 0 : links_->beacon_of(rank); }
 
@@ -68,7 +68,7 @@ class ClusterTransport final : public Transport {
 
   void depart() override;
   // Knows of the ranks of this host; of other hosts, on rank 0 all ranks, elsewhere rank 0: a leader once it has
-  // received what rank 0 sent before, the others once their leader has passed it on.
+  // received all earlier messages of rank 0, the others once their leader has passed that on.
   bool has_departed(int peer_rank) const override;
 
   // In a forked child: closes descriptors and touches the shared memory, which is not mapped there, no more.

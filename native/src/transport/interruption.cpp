@@ -10,9 +10,9 @@ namespace {
 
 // Interval at which a waiting caller is asked, also the first time: asking may itself wait, for the interpreter.
 constexpr int64_t kLookNs = 100 * kNsPerMs;
-// A person who has pressed Ctrl-C wants to see the end; a peer that lives is back within this.
+// Wait for peers after Ctrl-C: short, as a person waits at the terminal; a peer that lives is back within this.
 constexpr int64_t kCallerGraceNs = kNsPerS;
-// A rank that shuts down has nobody who waits for it: its peers may take longer before they lose it.
+// Wait for peers at shutdown: longer, as no person waits, and peers lose the rank afterwards.
 constexpr int64_t kShutDownGraceNs = 3 * kNsPerS;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Request to leave a collective in which a peer does not move: by a caller at Ctrl-C, or by an engine's shutdown.
-// Whoever waits for a peer asks; as long as something moves, nobody is disturbed.
+// Request to leave a collective in which a peer does not move: by a caller at Ctrl-C, or by an engine's shutdown. A
+// thread that waits for a peer asks; as long as bytes move, no thread is disturbed.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ class Interruption {
   // the engine.
   using WantsOut = std::function<bool()>;
 
-  // The thread whose turn it is: whom to ask while it waits; null: nobody.
+  // The thread whose turn it is: the question to ask while it waits; null: none.
   void set_caller(const WantsOut* wants_out);
   // Any thread: the engine is shut down.
   void shut_down();

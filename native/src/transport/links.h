@@ -16,14 +16,14 @@ class Links {
 
   // Begins to send `out` to rank `to` and to receive `in.size()` bytes from rank `from`, both at once; a side that is
   // empty has no peer. Both ends of a pair use equal sizes; bytes between two ranks stay in order and are not framed.
-  // Exchanges that have begun move side by side, whenever one is begun or finished: what they name must live until
-  // then. Fails when the world has failed or the peer is lost; all that has begun is then given up.
+  // Exchanges that have begun move side by side, whenever one is begun or finished: their memory must live until then.
+  // Fails when the world has failed or the peer is lost; all exchanges are then given up.
   virtual Status begin(int to, ByteSpan out, int from, MutableByteSpan in) = 0;
 
-  // Returns when the exchange that has begun first is through. Fails as above, and when nothing moved for the limit.
+  // Returns when the exchange that has begun first is through. Fails as above, and when no byte moved for the limit.
   virtual Status finish() = 0;
 
-  // Gives up what has begun: its memory is not touched any more. Only where the world has failed.
+  // Gives up all exchanges: their memory is not touched any more. Only where the world has failed.
   virtual void give_up() = 0;
 
   // An exchange by itself, while none has begun.
@@ -40,7 +40,7 @@ class Links {
   // Payload that a connection has sent to all peers. Any thread.
   virtual uint64_t sent_bytes(size_t /*connection*/) const { return 0; }
 
-  // In a forked child: closes descriptors; nothing else is called there.
+  // In a forked child: closes descriptors; no other function is called there.
   virtual void abandon_after_fork() = 0;
 };
 

@@ -45,8 +45,8 @@ class Transport {
   // Largest frame that fits, whatever is queued.
   virtual size_t max_frame_bytes() const = 0;
 
-  // Sleeping without losing an event: announce, look for work once more, then wait or cancel. Only who has announced
-  // itself is woken, so that whoever cancels another's announcement lets it sleep on, until `awaken`.
+  // Sleeping without losing an event: announce, look for work once more, then wait or cancel. Only an announced sleeper
+  // is woken, so that cancelling another's announcement lets it sleep on, until `awaken`.
   virtual uint32_t announce_wait(Sleeper sleeper) = 0;
   virtual void cancel_wait(Sleeper sleeper) = 0;
   // Returns at the next event since `announce_wait`, or after `timeout_ns` (negative: no limit).
@@ -55,17 +55,17 @@ class Transport {
   // An event. Any thread.
   virtual void notify() = 0;
 
-  // Ends the world for all ranks; the first caller's text is what every rank reports. Any thread.
+  // Ends the world for all ranks; every rank reports the first caller's text. Any thread.
   virtual void fail(const Failure& failure) = 0;
   virtual std::optional<Failure> failure() const = 0;
 
-  // A rank of which nothing has been heard for a time that no living rank is silent; kNoCulprit where none is known.
+  // A rank without a heartbeat for a time that no living rank is silent; kNoCulprit where none is known.
   virtual int silent_rank() const { return kNoCulprit; }
 
   // Within a collective, in which a peer has not moved since then: whether to give it up. See Interruption.
   virtual bool is_interrupted(int64_t /*waiting_since_ns*/) { return false; }
 
-  // Leaves in good order: peers that need nothing more from this rank are not disturbed.
+  // Leaves in good order: peers that need no more bytes from this rank are not disturbed.
   virtual void depart() = 0;
   virtual bool has_departed(int peer_rank) const = 0;
 };

@@ -6,7 +6,7 @@
 // - Functions return an int, 0 for success. On a communicator that does not block, 7 means "still at it": the caller
 //   asks ncclCommGetAsyncError until the answer is another one, and makes no other call on it meanwhile.
 // - Operations are numbered sum, product, max, min, average; element types as in NcclType.
-// - The configuration is read as far as its own `size` says; what lies behind it has NCCL's defaults. Members are only
+// - The configuration is read as far as its own `size` says; members behind it have NCCL's defaults. Members are only
 //   ever added at the end. The magic number is checked; `version` says which members the caller knew (blocking: 2.14,
 //   cgaClusterSize, minCTAs, maxCTAs, netName: 2.17, splitShare: 2.18). A short structure of an older version is
 //   therefore legal in newer libraries.
@@ -14,7 +14,7 @@
 //   All ranks of the other one take part, and find it busy until the new one's handle is there, which a thread of
 //   NCCL's writes, also where the split fails: an abort of the other one waits for that thread. If the *other one* was
 //   made with splitShare, the two share buffers, connections and the flag that aborts kernels; they must not be used at
-//   the same time. Nothing may be under way on the other one during the split.
+//   the same time. No operation may be under way on the other one during the split.
 // - ncclCommAbort frees memory of the GPU, and so waits for all kernels there, also for those of communicators with a
 //   flag of their own.
 // - Before 2.22 the thread that ends a group must join NCCL's thread, by a call such as ncclCommCount.

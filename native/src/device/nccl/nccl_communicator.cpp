@@ -16,7 +16,7 @@ namespace {
 // Most answers come at once, or once NCCL's thread has begun; a communicator that is being made takes half a second.
 constexpr int64_t kSpinNs = kNsPerMs / 4;
 constexpr int64_t kFirstNapNs = kNsPerMs / 20;
-// Type of what is moved and not computed with.
+// Type of elements that are moved and not computed with.
 constexpr int kBytes = static_cast<int>(NcclType::kUInt8);
 constexpr int64_t kMaxNapNs = kNsPerMs;
 
@@ -184,7 +184,7 @@ Status NcclCommunicator::close(const Watch& watch) {
 
 void NcclCommunicator::abort() {
   if (is_open()) {
-    // A handle whose abort fails is lost either way; the failure that led here is what is reported.
+    // A handle whose abort fails is lost either way; the failure that led here is reported.
     library_->functions().abort(std::exchange(handle_, nullptr));
     scaled_sums_.clear();
   }

@@ -45,11 +45,11 @@ class NcclCommunicator {
 
   // Meets the other ranks; the caller settles.
   Status begin(const NcclUniqueId& id, int rank, int world_size);
-  // Becomes a part of another communicator, on which nothing is under way and all of whose ranks do the same, and
+  // Becomes a part of another communicator, on which no operation is under way and all of whose ranks do the same, and
   // shares its memory: the two are used in turn, and an abort of one ends the kernels of both. Ready on return; where
   // the ranks do not meet, the whole is aborted.
   Status split_off(NcclCommunicator& whole, const NcclPart& part, const Watch& watch);
-  // Waits until NCCL has taken over what it was told. An error of the watch leaves the communicator to be aborted.
+  // Waits until NCCL has taken over the calls so far. An error of the watch leaves the communicator to be aborted.
   Status settle(const Watch& watch);
   // An error that came after an operation was enqueued, such as the loss of a peer; never waits.
   Status error();
@@ -71,13 +71,13 @@ class NcclCommunicator {
   Status broadcast(const NcclBuffers& buffers, int root, NcclStream stream);
   // `buffers.elements` are those of a rank; the output has as many times the number of ranks.
   Status allgather(const NcclBuffers& buffers, NcclStream stream);
-  // Ranks receive what others, and they themselves, send in the same group.
+  // Every send has its receive in the same group, also from a rank to itself.
   Status send(std::span<const std::byte> data, int peer, NcclStream stream);
   Status receive(std::span<std::byte> data, int peer, NcclStream stream);
 
-  // In good order: waits for what is under way, with all ranks. Without success it is aborted.
+  // In good order: waits for the operations under way, with all ranks. Without success it is aborted.
   Status close(const Watch& watch);
-  // Ends what is under way, here; may wait for kernels to notice, never for peers. Idempotent.
+  // Ends the operations under way on this rank; may wait for kernels to notice, never for peers. Idempotent.
   void abort();
   bool is_open() const { return handle_ != nullptr; }
 

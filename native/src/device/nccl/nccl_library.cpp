@@ -10,7 +10,7 @@ namespace ringtune {
 namespace {
 
 constexpr const char* kSoname = "libnccl.so.2";
-// The first with all members of NcclConfig is 2.17; torch 2.1 brought 2.18, and nothing older is tested.
+// The first with all members of NcclConfig is 2.17; torch 2.1 brought 2.18, the oldest that is tested.
 constexpr int kOldestVersion = 21800;
 
 std::string version_text(int version) {

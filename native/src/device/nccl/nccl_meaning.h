@@ -47,7 +47,7 @@ struct KernelScaling {
   PackScale after_sum;
 
   bool is_widened() const { return types.tensor != types.buffer; }
-  // True if the tensors' own memory cannot be what NCCL sums.
+  // True if NCCL cannot sum the tensors in their own memory.
   bool needs_buffer() const { return is_widened() || prescale != 1; }
   bool is_scaled_after() const { return after_sum.average_of > 1 || after_sum.factor != 1; }
   bool is_needed() const { return needs_buffer() || is_scaled_after(); }
@@ -66,7 +66,7 @@ struct WantedReduction {
   double postscale = 1;
 };
 
-// Nothing where NCCL, with the kernels, would give something else.
+// No value where NCCL, with the kernels, would give other results.
 std::optional<GpuReduction> gpu_reduction(const WantedReduction& wanted, int ranks);
 
 }  // namespace ringtune

@@ -98,7 +98,7 @@ Status CudaTensors::wait_for(const DeviceEvent& done, const DeviceStream& stream
   const DeviceStaging::Use use = staging_.use();
   const Status status = staging_.wait_for(done, stream);
   const std::optional<Failure> failure = transport_.failure();
-  return failure ? failure->status() : status;  // what NCCL was at is aborted: the event says nothing
+  return failure ? failure->status() : status;  // NCCL's work was aborted: the event proves no success
 }
 
 bool CudaTensors::is_drained(Handle handle) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options for GPUs' tensors, and the rule for those that may go by NCCL: read from what ranks have agreed on, so that
-// all of them answer alike.
+// Options for GPUs' tensors, and the rule for those that may go by NCCL: read from values that all ranks have agreed
+// on, so that all of them answer alike.
 #pragma once
 
 #include <cstdint>

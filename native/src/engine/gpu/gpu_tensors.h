@@ -36,16 +36,16 @@ class GpuTensors {
   // or its copy to the host begins. `is_kept`: the name comes again. `on_end` is told once the stream waits for the
   // result.
   virtual Status take_in(const DeviceStream& stream, bool is_kept, Submission& submission, OnEnd& on_end) = 0;
-  // The operation of these tensors has ended. After a success, which only who does the engine's work reports, begins
-  // the copies of the results and lets `done` be their end; after a failure lets go of the tensors. Returns the status
-  // that the callers are to see.
+  // The operation of these tensors has ended. After a success, which only the driving thread reports, begins the copies
+  // of the results and lets `done` be their end; after a failure lets go of the tensors. Returns the status that the
+  // callers are to see.
   virtual Status give_back(std::span<Submission> tensors, const Status& status) = 0;
   // Lets the stream wait until the result is there; without a stream the thread waits.
   virtual Status wait_for(const DeviceEvent& done, const DeviceStream& stream) = 0;
   // True if no copy from or to the operation's buffers is under way any more.
   virtual bool is_drained(Handle handle) = 0;
 
-  // Below: who does the engine's work.
+  // Below: calls of the driving thread, which does the engine's work.
 
   // The knobs from now on, at the same place among the responses on all ranks.
   virtual void set_config(const EngineConfig& config) = 0;
@@ -58,16 +58,16 @@ class GpuTensors {
   // If not, the tensors are in the host's memory afterwards.
   virtual Status run(const Response& response, std::span<Submission> tensors, CollectiveContext& host,
                      bool& is_done) = 0;
-  // The name of the way that such a collective takes on GPUs, once they are known to be used; else nothing.
+  // The name of the way that such a collective takes on GPUs, once they are known to be used; else empty.
   virtual std::string_view algorithm(OpKind kind) const = 0;
-  // Looks after what is under way on the GPU; an error ends the world.
+  // Looks after the operations under way on the GPU; an error ends the world.
   virtual void watch() = 0;
-  // When to look again; nothing where the GPU does nothing.
+  // When to look again; no value where the GPU is idle.
   virtual std::optional<int64_t> due_ns() const = 0;
-  // The world has failed: ends what is under way on this rank's GPU.
+  // The world has failed: ends the operations under way on this rank's GPU.
   virtual void abort() = 0;
 
-  // Nobody does the engine's work any more. Waits for what is under way, for some seconds. Idempotent.
+  // No thread does the engine's work any more. Waits some seconds for the operations under way. Idempotent.
   virtual void close() = 0;
 };
 

@@ -20,7 +20,7 @@ class Patience {
 
   // For a wait that begins now. `what`, for the error: "for 'x' to be copied from its GPU".
   Watch begin(const std::string& what) const;
-  // A peer's death is what NCCL sees last: waits for better news of an error, for a moment.
+  // NCCL is the last to see a peer's death: waits a moment for a better explanation of an error.
   Status explain(const Status& seen) const;
 
  private:

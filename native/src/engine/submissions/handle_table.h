@@ -27,12 +27,12 @@ class HandleTable {
 
   // True for handles that are done, failed or unknown: `take` would not wait.
   bool is_done(Handle handle) const;
-  // Waits up to `timeout_ns`; the outcome of a finished handle, which is forgotten then, or nothing.
+  // Waits up to `timeout_ns`; the outcome of a finished handle, which is forgotten then, or no value.
   std::optional<Outcome> take(Handle handle, int64_t timeout_ns);
 
  private:
   struct Operation {
-    std::optional<Outcome> outcome;  // nothing: pending
+    std::optional<Outcome> outcome;  // no value: pending
     OnEnd on_end;
   };
 

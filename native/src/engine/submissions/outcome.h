@@ -18,7 +18,7 @@ struct Outcome {
   std::shared_ptr<DeviceEvent> done;
 };
 
-// Told how an operation ended, instead of a caller who waits. Runs on the communication thread: it returns at once and
+// Takes an operation's outcome in place of a waiting caller. Runs on the communication thread: it returns at once and
 // calls no engine.
 using OnEnd = std::function<void(const Outcome&)>;
 

@@ -44,7 +44,7 @@ class SubmissionQueue {
   // The communication thread: the batch, if it is due.
   std::vector<Submission> take_if_due(int64_t now_ns);
   std::vector<Submission> take_all();
-  // When the batch will be due at the latest, or nothing if there is none.
+  // When the batch will be due at the latest; no value if there is none.
   std::optional<int64_t> due_ns() const;
   void set_limits(Limits limits);
   int64_t cycle_ns() const;

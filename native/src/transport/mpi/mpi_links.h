@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data plane between any two ranks over an MPI that the job runs under.
 //
-// MPI moves bytes only while somebody calls it, has nothing to sleep on, and cannot take a transfer back for certain.
-// So a waiter polls: it spins, yields, then sleeps for moments, since ranks may outnumber the cores. When the world has
-// failed, receives are cancelled and sends get a moment; what is pending even then stays with MPI, which must not be
+// MPI moves bytes only during calls, has no event to sleep on, and cannot take a transfer back for certain. So a waiter
+// polls: it spins, yields, then sleeps for moments, since ranks may outnumber the cores. When the world has failed,
+// receives are cancelled and sends get a moment; a transfer that is pending even then stays with MPI, which must not be
 // finalised any more (see plugin_abi.h).
 #pragma once
 
@@ -44,7 +44,7 @@ class MpiLinks final : public Links {
     uint64_t sent_in_all;
     uint64_t received_in_all;
   };
-  // Clock of a time in which nothing has moved.
+  // Clock of a time in which no byte has moved.
   struct Quiet {
     int tries = 0;
     int64_t since_ns = 0;
@@ -52,12 +52,12 @@ class MpiLinks final : public Links {
 
   bool is_sent(const Transfer& transfer) const { return done_.sent_bytes >= transfer.sent_in_all; }
   bool is_received(const Transfer& transfer) const { return done_.received_bytes >= transfer.received_in_all; }
-  // Until the transfer is done, the world has failed, or nothing has moved for the limit.
+  // Until the transfer is done, the world has failed, or no byte has moved for the limit.
   Status await(const Transfer& transfer);
   Status pause(const Transfer& transfer, Quiet& quiet);
   Status fail_lost(const Transfer& transfer);
   Status fail_after_timeout(const Transfer& transfer);
-  // Gives up what has begun, and passes the status on.
+  // Gives up all transfers, and passes the status on.
   Status failed(Status status);
 
   Transport& transport_;

@@ -29,17 +29,17 @@ struct RingtuneMpiProgress {
 
 struct RingtuneMpiPlugin {
   uint32_t version;
-  // Takes a communicator (Fortran handle) that nobody else uses. Fails where MPI cannot be used from several threads.
+  // Takes a communicator (Fortran handle) that no other code uses. Fails where MPI cannot be used from several threads.
   int (*open)(int communicator, RingtuneMpiSession** session, char* text, size_t text_bytes);
-  // Begins to send `out` to a rank and to receive `in` from one; a side without bytes has no peer. What is pending goes
-  // on beside it, and is counted first.
+  // Begins to send `out` to a rank and to receive `in` from one; a side without bytes has no peer. Earlier transfers go
+  // on beside it, and are counted first.
   int (*start)(RingtuneMpiSession* session, int to, const void* out, size_t out_bytes, int from, void* in,
                size_t in_bytes, char* text, size_t text_bytes);
-  // Advances what was started and tells how much of it is through; never blocks.
+  // Advances the transfers and counts the bytes that are through; never blocks.
   int (*test)(RingtuneMpiSession* session, RingtuneMpiProgress* progress, char* text, size_t text_bytes);
-  // Asks to end early what can be: receives that no peer has begun to serve. `test` tells when it has ended.
+  // Requests an early end of receives that no peer has begun to serve. `test` tells when it has ended.
   void (*cancel)(RingtuneMpiSession* session);
-  // Leaves what is still pending to MPI, and gives the communicator its name for that.
+  // Leaves pending transfers to MPI, and gives the communicator its name for that.
   void (*abandon)(RingtuneMpiSession* session);
   void (*close)(RingtuneMpiSession* session);
 };

@@ -16,11 +16,11 @@ namespace ringtune {
 
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
-  // Made by std::make_shared: what it hands out keeps it alive. The budget is there for tests.
+  // Made by std::make_shared: the memory that it hands out keeps it alive. The budget is there for tests.
   Arena(std::shared_ptr<Arenas> arenas, int local_rank, MemoryBudget budget = MemoryBudget())
       : arenas_(std::move(arenas)), local_rank_(local_rank), budget_(std::move(budget)) {}
 
-  // Any thread: memory that begins at a cache line, of undefined content; it goes back when nothing refers to it.
+  // Any thread: memory that begins at a cache line, of undefined content; it goes back with the last reference to it.
   Status allocate(size_t bytes, std::shared_ptr<std::byte>& memory);
 
   // Any thread: where a range lies in this arena, or kNotInArena. The memory after the range is no part of the answer.

@@ -24,7 +24,7 @@ constexpr size_t kArenaStagger = kPage + 5 * kCacheLine;
 
 size_t arena_stride(size_t arena_bytes) { return arena_bytes + kArenaStagger; }
 
-// Keeps the other processes that have the file from taking memory of it; ends with the process if nothing else ends it.
+// Keeps the other processes that have the file from taking memory of it; ends with the process at the latest.
 class FileLock {
  public:
   explicit FileLock(int fd) : fd_(fd) { set(F_WRLCK); }

@@ -23,8 +23,8 @@ class Arenas {
   // Bytes that arenas of that size add to the file.
   static size_t file_bytes(size_t arena_bytes, int local_size);
 
-  // Maps them, null where the address space is limited. Forked children see the memory too, for a child may read what
-  // its parent calls its tensors.
+  // Maps them, null where the address space is limited. Forked children see the memory too, for a child may read its
+  // parent's tensors.
   static std::shared_ptr<Arenas> map(int fd, size_t segment_bytes, size_t arena_bytes, int local_size);
   ~Arenas();
   Arenas(const Arenas&) = delete;
@@ -35,9 +35,9 @@ class Arenas {
   std::byte* arena(int rank) const;
 
   // Takes the memory of [first, last) of a rank's arena, now: a page that is missing later would be a SIGBUS. The ranks
-  // of a host ask one after the other, so that each sees what the others have taken.
+  // of a host ask one after the other, so that each sees the memory that the others have taken.
   Status commit(int rank, size_t first, size_t last, const MemoryBudget& budget);
-  // No more memory will be taken, as after the engine's end and in a forked child; what there is stays. Idempotent.
+  // No more memory will be taken, as after the engine's end and in a forked child; memory in use stays. Idempotent.
   void seal();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout rules of shared memory: what several processes touch is lock-free and has cache lines of its own.
+// Layout rules of shared memory: a variable that several processes touch is lock-free and has cache lines of its own.
 #pragma once
 
 #include <atomic>

@@ -18,7 +18,7 @@ class ByteRing {
 
   // False if the slowest reader has left too little room.
   bool try_write(ByteSpan frame);
-  // False if nothing is there. Throws nothing; a corrupt length yields an empty frame, which no decoder accepts.
+  // False if no frame is there. Never throws; a corrupt length yields an empty frame, which no decoder accepts.
   bool try_read(int reader, Bytes& frame);
 
   size_t max_frame_bytes() const { return capacity_bytes_ - sizeof(uint32_t); }

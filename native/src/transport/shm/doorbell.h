@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An event on which threads sleep and any thread of any process rings: a futex in shared memory.
 //
-// Nothing is lost because of the order (all sequentially consistent): the sleeper stores its bit in `sleepers`, then
+// No ring is lost because of the order (all sequentially consistent): the sleeper stores its bit in `sleepers`, then
 // looks at the condition; the ringer makes the condition true, then loads `sleepers`. One of the two sees the other.
 #pragma once
 

@@ -27,7 +27,7 @@ constexpr Interface kInterfaces[] = {
     {"memory", "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
 };
 
-// Nothing for a file that is not there or says "max".
+// No value for a file that is missing or says "max".
 std::optional<uint64_t> read_number(const std::string& path) {
   std::ifstream file(path);
   uint64_t value = 0;

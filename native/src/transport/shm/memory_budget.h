@@ -12,7 +12,7 @@ class MemoryBudget {
   // The roots are there for tests.
   explicit MemoryBudget(std::string proc = "/proc", std::string control_groups = "/sys/fs/cgroup");
 
-  // The least of what each of them leaves; the largest value where nothing is known.
+  // The smallest of their remainders; the largest value where no limit is known.
   uint64_t available_bytes() const;
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one shared-memory segment of a host: a memfd, so that nothing is left behind whatever kills the ranks.
+// The one shared-memory segment of a host: a memfd, so that no file is left behind whatever kills the ranks.
 //
 // Layout: header | one RankBlock per rank | response ring | request rings | stages | arenas. All but the arenas is
 // allocated from the beginning. Ranks that are threads of one process share one Segment object and so one mapping; a
-// sanitizer sees nothing of races between two mappings.
+// sanitizer does not see races between two mappings.
 #pragma once
 
 #include <memory>

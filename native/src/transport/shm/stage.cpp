@@ -24,7 +24,7 @@ namespace {
 // waiter that spins keeps the peer from running at all, and one that sleeps too early pays for being woken.
 constexpr int kSpins = 200;
 constexpr int kYields = 500;
-// On a machine that is busy elsewhere so many yields may take half a minute, in which nobody looks at anything else.
+// On a machine that is busy elsewhere so many yields may take half a minute, in which the thread checks no other event.
 constexpr int64_t kMaxYieldNs = 100 * kNsPerMs;
 constexpr int kYieldsPerLook = 16;
 // Bounds the time in which a timeout is noticed; wake-ups come by the doorbell.
@@ -102,7 +102,7 @@ Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
   return Status::ok_status();
 }
 
-// The other counters catch up when they are next used: nobody waits for their past.
+// The other counters catch up when they are next used: no rank waits for their past values.
 void Stage::end() {
   if (chunks_ > 0 && !is_reached(rank_, Phase::kDrained, base_ + chunks_)) {
     publish(Phase::kDrained, chunks_ - 1);
@@ -200,7 +200,7 @@ Status Stage::poll_and_sleep(int first, int last, Phase phase, uint64_t count) {
 
 Status Stage::check_hope(int first, int last, Phase phase, uint64_t count, int64_t since_ns) {
   for (int rank = first; rank < last; ++rank) {
-    // In this order: what a rank shows before it leaves is seen once its departure is.
+    // In this order: once a rank's departure is seen, its earlier counts are, too.
     if (segment_->block(rank).has_departed.load() != 0 && !is_reached(rank, phase, count)) {
       return fail_departed(rank);
     }

@@ -5,8 +5,8 @@
 // Chunks are numbered through all collectives, which every rank executes in the same order. Chunk i of an operation
 // lives in slot i % depth of each stage. A rank may overwrite a slot when every rank has drained the chunk before.
 //
-// Small messages that every rank reads whole are posted beside the stages. There are two slots in turn: who has seen
-// all posts of a number knows that all have read the posts before it, so that there is nothing to wait for afterwards.
+// Small messages that every rank reads whole are posted beside the stages. There are two slots in turn: a rank that has
+// seen all posts of a number knows that all have read the posts before it, so that no wait follows.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ enum class Phase : uint8_t { kStaged, kReduced, kDrained, kPosted };
 
 class Stage {
  public:
-  // `transport` of the same rank: who has fallen silent, and whether to go on waiting; none where nobody could know.
-  // Both it and `laps`, if given, must outlive the stage.
+  // `transport` of the same rank: the rank that has fallen silent, and whether to go on waiting; null where neither
+  // could be known. Both it and `laps`, if given, must outlive the stage.
   Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns, Transport* transport = nullptr,
         LapTimes* laps = nullptr);
 
@@ -71,7 +71,7 @@ class Stage {
   // Waits until the ranks [first, last) have counted to `count`.
   Status wait(int first, int last, Phase phase, uint64_t count);
   Status poll_and_sleep(int first, int last, Phase phase, uint64_t count);
-  // An error where a rank that is waited for has left the job, or who waits wants out.
+  // An error where a rank that is waited for has left the job, or the waiting caller wants out.
   Status check_hope(int first, int last, Phase phase, uint64_t count, int64_t since_ns);
   Status fail_departed(int rank);
   Status fail_after_timeout(int first, int last, Phase phase, uint64_t count);

@@ -63,7 +63,7 @@ class ControlLink {
   void deliver(Bytes message);
   void set_goodbye();
   bool has_goodbye() const;
-  // Nothing more is sent or received.
+  // Ends sending and receiving.
   void end();
 
   // Once the link thread has ended.
@@ -72,7 +72,7 @@ class ControlLink {
   void abandon();
 
  private:
-  // Sends what the socket takes now; under the lock. Returns how many bytes.
+  // Sends the bytes that the socket takes now, and returns their number; under the lock.
   size_t send_some(ByteSpan bytes);
 
   const int peer_rank_;
@@ -82,7 +82,8 @@ class ControlLink {
   std::atomic<int64_t> heard_ns_;
   std::atomic<uint8_t> beacon_{0};
 
-  // Guards what follows. Held over system calls that do not block; the TLS session's own lock alone is taken under it.
+  // Guards the members below. Held over system calls that do not block; the TLS session's own lock alone is taken under
+  // it.
   mutable std::mutex mutex_;
   Bytes output_;
   int send_error_ = 0;

@@ -107,7 +107,7 @@ void ControlLinks::depart() {
   }
   is_departing_.store(true);
   send_to_all(FrameType::kDepart, {});
-  // Closing a socket that has unread bytes drops what the peer's kernel has not confirmed.
+  // Closing a socket that has unread bytes drops sent bytes that the peer's kernel has not confirmed.
   const int64_t limit_ns = now_ns() + kDepartLimitNs;
   while (!is_flushed() && now_ns() < limit_ns) {
     std::this_thread::sleep_for(kDepartLook);

@@ -20,7 +20,7 @@ namespace ringtune {
 class ControlLinks {
  public:
   // Takes the descriptors over (by world rank, -1 for none; may be empty). A lost or senseless peer becomes
-  // `transport.fail`; what arrives rings `transport.notify`. `timeout_ns`: see `adopt_socket`.
+  // `transport.fail`; an arriving message rings `transport.notify`. `timeout_ns`: see `adopt_socket`.
   ControlLinks(Transport& transport, const Layout& layout, std::vector<int> pids, const std::vector<int>& fds,
                int64_t timeout_ns, const TlsSessions& tls = {});
   ~ControlLinks();
@@ -30,8 +30,8 @@ class ControlLinks {
   // Not in the constructor: the thread uses the transport, which is being made then. Without sockets there is none.
   void start();
 
-  // The communication thread, of rank 0 or a leader. What has room on every link for messages is taken by `send`, which
-  // goes to all of them.
+  // The communication thread, of rank 0 or a leader. `send`, which goes to every link for messages, takes a payload
+  // that has room on all of them.
   bool has_room(ByteSpan payload) const;
   void send(FrameType type, ByteSpan payload) { send_to(for_messages_, encode_frame(type, payload)); }
   bool try_receive(int from_rank, Bytes& message);
@@ -49,7 +49,7 @@ class ControlLinks {
   // Tells the other hosts of the world's failure, once. Any thread.
   void forward(const Failure& failure);
 
-  // Sends what is queued, says goodbye and closes; gives a peer that does not listen a bounded time.
+  // Sends the queued messages and a departure, and closes; gives a peer that does not read a bounded time.
   void depart();
   // In a forked child: closes the descriptors; there is no thread to end.
   void abandon_after_fork();
@@ -58,7 +58,7 @@ class ControlLinks {
   void run();
   void beat();
   void serve(ControlLink& link, short events);
-  // False for what this peer may not send.
+  // False for a frame that this peer may not send.
   bool handle(ControlLink& link, Frame& frame);
   bool take_abort(ByteSpan payload);
   void lose(ControlLink& link, const std::string& how);

@@ -12,7 +12,7 @@ namespace ringtune {
 enum class FrameType : uint8_t { kRequest, kResponse, kAbort, kDepart, kHeartbeat };
 inline constexpr int kFrameTypeCount = 5;
 
-// Above what a message may have (`Transport::max_frame_bytes`), far below what would be a burden.
+// Above the largest message (`Transport::max_frame_bytes`), far below the size that would strain memory.
 inline constexpr size_t kMaxPayloadBytes = 1 << 20;
 
 struct Frame {
@@ -27,8 +27,8 @@ Bytes encode(const Failure& failure);
 // False for a payload that is short, has trailing bytes or values outside their range.
 bool decode(ByteSpan payload, Failure& failure);
 
-// Cuts received bytes into frames, however they arrive. Holds what has arrived of one frame and nothing it only
-// announces; at a header that no sender of ours makes, it stays broken.
+// Cuts received bytes into frames, however they arrive. Holds the arrived bytes of one frame, and no memory for
+// announced ones; at a header that no sender of ours makes, it stays broken.
 class FrameDecoder {
  public:
   enum class Outcome { kFrame, kIncomplete, kBroken };

@@ -19,7 +19,7 @@ namespace {
 // of 1 Gbit/s and 8 ms by then.
 constexpr uint64_t kStartBytes = 1 << 20;
 
-// A lane that has sent nothing yet counts as an average one.
+// A lane that has sent no bytes yet counts as an average one.
 std::vector<double> rates_of(std::span<const LaneLoad> lanes) {
   const auto is_known = [](const LaneLoad& lane) { return lane.bytes_per_s > 0; };
   const auto known = std::count_if(lanes.begin(), lanes.end(), is_known);

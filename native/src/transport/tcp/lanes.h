@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several connections to one peer, its *lanes*, that carry the chunks of its messages side by side.
 //
-// A lane takes the next chunk of the oldest message when its socket takes bytes and it has a share in what is left of
-// the message (`lane_shares`), so that lanes of unlike speed are through with it at one time. A header says where a
-// chunk lands, and each lane keeps its own order: the oldest byte that is still to come is always the next of some
-// lane, and no lane waits for another for ever.
+// A lane takes the next chunk of the oldest message when its socket takes bytes and it has a share in the rest of the
+// message (`lane_shares`), so that lanes of unlike speed are through with it at one time. A header says where a chunk
+// lands, and each lane keeps its own order: the oldest byte that is still to come is always the next of some lane, and
+// no lane waits for another for ever.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class SendingLanes {
   // Descriptors and sessions stay the caller's. `sent_bytes` has a count for each lane, without headers.
   SendingLanes(const std::vector<int>& fds, std::span<std::atomic<uint64_t>> sent_bytes, const TlsSessions& tls = {});
 
-  // Lanes that take chunks from now on, at least one. Only while nothing is pending.
+  // Lanes that take chunks from now on, at least one. Only while no message is pending.
   void use(size_t lanes) { used_ = lanes; }
   // `done_bytes` grows as the system takes the message's; both must live until it has its size, or until `give_up`.
   void push(ByteSpan message, size_t& done_bytes);

@@ -30,7 +30,7 @@ constexpr int64_t kGraceNs = kNsPerS;
 // Refused where it does not apply (no TCP), which does no harm.
 void set_option(int fd, int level, int name, int value) { setsockopt(fd, level, name, &value, sizeof(value)); }
 
-// An idle connection is probed so that a limit is noticed also where nothing is being sent.
+// An idle connection is probed so that the limit is noticed also where no bytes are being sent.
 void bound_silence(int fd, int64_t timeout_ns) {
   const auto timeout_ms = static_cast<int>(std::min<int64_t>((timeout_ns + kGraceNs) / kNsPerMs, INT_MAX));
   const int probe_s =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream sockets that never block: how they are set up, and what a try to move bytes came to.
+// Stream sockets that never block: their options, and single attempts to move bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ void adopt_socket(int fd, int64_t timeout_ns);
 // than the one that TCP adapts by itself.
 void widen_buffers(int fd, int bytes);
 
-// Bounds the bytes that the system takes for a socket beyond those that TCP has put on the way: what waits there could
-// go by another connection. Best effort.
+// Bounds the bytes that the system takes for a socket beyond those that TCP has put on the way: bytes that wait there
+// could go by another connection. Best effort.
 void limit_unsent(int fd, int bytes);
 
-// This host's end of a connection, also of a lost one: "10.0.0.1 (eth0)"; empty for what is no internet socket.
+// This host's end of a connection, also of a lost one: "10.0.0.1 (eth0)"; empty for a socket of another family.
 std::string describe_own_end(int fd);
 
 struct Moved {
@@ -31,8 +31,8 @@ struct Moved {
   int error = 0;  // errno if is_lost, or 0 where the peer closed its end; EBADMSG of TLS
 };
 
-// Sends as much as goes at once; nothing moved and nothing lost means "not now". Never raises SIGPIPE. `has_more`: more
-// bytes follow at once, which may share a packet with these.
+// Sends as much as goes at once; neither bytes nor a loss means "not now". Never raises SIGPIPE. `has_more`: more bytes
+// follow at once, which may share a packet with these.
 Moved try_send(int fd, ByteSpan bytes, bool has_more = false);
 Moved try_receive(int fd, MutableByteSpan bytes);
 

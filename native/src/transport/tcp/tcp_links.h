@@ -73,7 +73,7 @@ class TcpLinks final : public Links {
     SendingLanes sending;
     ReceivingLanes receiving;
   };
-  // Clock of a time in which nothing has moved.
+  // Clock of a time in which no byte has moved.
   struct Quiet {
     int tries = 0;
     int64_t since_ns = 0;
@@ -89,7 +89,7 @@ class TcpLinks final : public Links {
   Status advance_lanes(Quiet& quiet);
   bool is_next(const Side& side) const;
   Status pause(const Exchange& awaited, Quiet& quiet);
-  // Gives up what has begun, and passes the status on.
+  // Gives up all exchanges, and passes the status on.
   Status failed(Status status);
   // `fd` is the connection that is lost, of the side's.
   Status fail_lost(const Side& side, int fd, const std::string& how);

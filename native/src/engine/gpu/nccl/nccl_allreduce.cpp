@@ -54,7 +54,7 @@ Status NcclAllreduce::run(std::span<const Submission> tensors, const KernelScali
     const auto sum_round = [&] {
       buffers.push_back({buffer_->data(), buffer_->data(), round.elements});
       const Status summed = sum(buffers);
-      buffers.clear();  // the first round takes along what is in place
+      buffers.clear();  // the first round takes the tensors in place along
       return summed;
     };
     if (Status s = run_round(tensors, scaling, round, sum_round); !s.ok()) return s;

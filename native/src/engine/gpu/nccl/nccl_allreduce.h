@@ -15,7 +15,7 @@
 
 namespace ringtune {
 
-// Largest buffer; what is more takes several rounds.
+// Largest buffer; more bytes take several rounds.
 inline constexpr uint64_t kPackBufferBytes = 64 * kMiB;
 
 struct PackingWish {
@@ -35,7 +35,7 @@ class NcclAllreduce {
       : memory_(std::move(memory)), kernels_(std::move(kernels)), stream_(stream), buffer_bytes_(buffer_bytes) {}
 
   bool can_pack() const { return kernels_ != nullptr && memory_ != nullptr; }
-  // True if nothing is missing for the scaling.
+  // True if the kernels for the scaling are there.
   bool can_scale(const KernelScaling& scaling) const {
     return scaling.needs_buffer() ? can_pack() : kernels_ != nullptr || !scaling.is_needed();
   }

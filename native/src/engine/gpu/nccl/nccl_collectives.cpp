@@ -16,9 +16,9 @@
 namespace ringtune {
 namespace {
 
-// A peer's death is known elsewhere within this; until then NCCL's own news, which names nobody, waits.
+// A peer's death is known elsewhere within this; until then NCCL's own error, which names no rank, waits.
 constexpr int64_t kBetterNewsNs = kNsPerS;
-// Interval at which the GPU is asked what has ended.
+// Interval at which the GPU's events are polled.
 constexpr int64_t kLookNs = kNsPerMs;
 // Longest wait of a rank that leaves in good order for its last collective.
 constexpr int64_t kCloseNs = 5 * kNsPerS;
@@ -83,7 +83,7 @@ Status NcclCollectives::run(std::span<Submission> tensors, size_t chunk_bytes, C
   if (Status s = device_->make_event(end); !s.ok()) return s;
   if (Status s = enqueue_all(tensors, chunk_bytes, host, end); !s.ok()) {
     const Status explained = patience_.explain(s);
-    communicators_->abort();  // before anybody hears of it: kernels must not touch what callers let go of
+    communicators_->abort();  // before callers learn of it: kernels must not touch memory that callers release
     if (device_->record(*end, stream_).ok()) {
       set_end(tensors, end);
     }

@@ -2,7 +2,7 @@
 // Collectives of GPUs' tensors by NCCL on a stream of the engine's, in the order that the ranks have negotiated.
 //
 // The communicator never blocks: whoever waits for it sees a peer's death, the limit and Ctrl-C as in every other
-// collective, and an abort ends what hangs on the GPU.
+// collective, and an abort ends kernels that hang on the GPU.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct NcclEquipment {
   bool has_kernels = false;
 };
 
-// Used by who does the engine's work.
+// Used by the driving thread, which does the engine's work.
 class NcclCollectives {
  public:
   explicit NcclCollectives(const EngineParts& engine);
@@ -41,33 +41,33 @@ class NcclCollectives {
   // Meets the other ranks in NCCL, once. `kernels` are null where this GPU cannot run them.
   Status open(std::shared_ptr<Device> device, std::shared_ptr<const NcclLibrary> library,
               std::shared_ptr<PackKernels> kernels, CollectiveContext& host);
-  // Takes what all ranks have: pools of memory for results, kernels.
+  // Takes the equipment that all ranks have: pools of memory for results, kernels.
   Status equip(const NcclEquipment& common);
 
   // Below: open and equipped.
 
-  // True if nothing is missing for such a tensor.
+  // True if the equipment for such a tensor is there.
   bool is_equipped_for(const Signature& signature) const;
   // The name of the way that a collective takes.
   std::string_view algorithm(OpKind kind) const;
-  // Enqueues the collective after what the tensors' streams have been given; `done` is its end.
+  // Enqueues the collective after the work already in the tensors' streams; `done` is its end.
   Status run(std::span<Submission> tensors, size_t chunk_bytes, CollectiveContext& host);
 
   // Below: open or not.
 
-  // Looks after what was enqueued; an error ends the world.
+  // Looks after the enqueued collectives; an error ends the world.
   void watch();
   bool is_busy() const { return !in_flight_.empty(); }
-  // The world has failed: ends what is under way on this rank's GPU.
+  // The world has failed: ends the collectives under way on this rank's GPU.
   void abort();
-  // In good order where nothing has failed. Idempotent.
+  // In good order where no collective has failed. Idempotent.
   void close();
 
  private:
-  // Lets the stream wait for the tensor, and finds room for what it brings.
+  // Lets the stream wait for the tensor, and finds room for its results.
   Status prepare(Submission& tensor, size_t chunk_bytes, CollectiveContext& host);
   Status enqueue(const Submission& tensor, NcclCommunicator& communicator);
-  // Scales what NCCL alone cannot.
+  // Scales the results that NCCL alone cannot scale.
   Status finish(const Submission& tensor);
   Status allreduce(std::span<const Submission> tensors, size_t chunk_bytes, CollectiveContext& host);
   // All that is left to do on the stream, and the event after it.
@@ -75,13 +75,13 @@ class NcclCollectives {
                      const std::shared_ptr<DeviceEvent>& end);
   // The tensors and the engine's own buffers are in use until then.
   void set_end(std::span<const Submission> tensors, const std::shared_ptr<DeviceEvent>& end);
-  // Forgets what has ended on the GPU.
+  // Forgets the collectives that have ended on the GPU.
   Status drain();
-  // Error that NCCL has reported for a while, or a timeout where nothing has moved for too long.
+  // Error that NCCL has reported for a while, or a timeout where no collective has ended for too long.
   Status look_for_trouble(int64_t now_ns);
   bool is_hierarchical(OpKind kind) const;
   void count(OpKind kind);
-  // Leaves to the driver what the stream may still use.
+  // Leaves memory that the stream may still use to the driver.
   void release();
 
   const Layout& layout_;

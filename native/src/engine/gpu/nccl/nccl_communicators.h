@@ -18,7 +18,7 @@ class NcclCommunicators {
  public:
   using Watch = NcclCommunicator::Watch;
 
-  // Returns when nothing is under way on the GPU that the communicators were told.
+  // Returns when the GPU has finished all operations of the communicators.
   using Drain = std::function<Status(const Watch& watch)>;
 
   NcclCommunicators(std::shared_ptr<const NcclLibrary> library, const Layout& layout, Drain drain)

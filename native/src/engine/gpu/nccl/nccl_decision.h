@@ -32,8 +32,8 @@ class NcclDecision {
   bool is_made() const { return choice_.load() != Choice::kNone; }
   bool is_for_nccl() const { return choice_.load() == Choice::kNccl; }
 
-  // Meets the other ranks, and decides by what all have told each other. Called by who does the engine's work, with the
-  // GPU of its first tensor. `kConfigError` if the ranks must not go on.
+  // Meets the other ranks, and decides by the facts that all have exchanged. Called by the driving thread, with the GPU
+  // of its first tensor. `kConfigError` if the ranks must not go on.
   Status make(const std::shared_ptr<Device>& device, CollectiveContext& host);
 
  private:

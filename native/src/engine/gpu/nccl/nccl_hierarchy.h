@@ -34,7 +34,7 @@ class NcclHierarchy {
   };
 
   NcclHierarchy(std::shared_ptr<Device> device, cuda::Stream stream) : device_(std::move(device)), stream_(stream) {}
-  // The stream is through with what it was given.
+  // Requires that the stream has finished its work.
   ~NcclHierarchy();
   NcclHierarchy(const NcclHierarchy&) = delete;
   NcclHierarchy& operator=(const NcclHierarchy&) = delete;

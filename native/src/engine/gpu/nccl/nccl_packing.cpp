@@ -43,7 +43,7 @@ PackingPlan plan_packing(std::span<const uint64_t> elements, const PackingRule& 
   const auto is_packed = [&rule](uint64_t count) {
     return count > 0 && (rule.is_for_all || count <= rule.largest_elements);
   };
-  // A single small tensor gains nothing.
+  // Packing does not help a single small tensor.
   const bool has_several = std::ranges::count_if(elements, is_packed) > 1;
   PackingPlan plan;
   Rounds rounds(rule);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan of which tensors of a response are packed into a buffer, and which NCCL reduces where they are. It follows from
-// what ranks have agreed on, so that all of them make the same.
+// values that all ranks have agreed on, so that all of them make the same.
 #pragma once
 
 #include <cstddef>

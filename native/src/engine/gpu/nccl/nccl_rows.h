@@ -22,7 +22,7 @@ Status make_room_for_rows(Submission& tensor, size_t chunk_bytes, CollectiveCont
 // In a group: the rows, to where the result has them.
 Status enqueue_rows(const Submission& tensor, int rank, NcclCommunicator& communicator, NcclStream stream);
 
-// The rows are in place, or nothing writes to their place any more.
+// The rows are in place, or no work writes to their place any more.
 void set_rows_filled(const Submission& tensor, const std::shared_ptr<DeviceEvent>& filled);
 
 }  // namespace ringtune

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copies between GPUs and the host in the timeline: a row for each direction of each GPU. Nobody waits for a copy
-// to draw it; its end is when it was seen to be over.
+// The copies between GPUs and the host in the timeline: a row for each direction of each GPU. No thread waits for a
+// copy to draw it; its end is the time at which a poll found it over.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ Status DeviceLane::make_streams() {
 Status DeviceLane::copy_to_host(const CopyToHost& copy, cuda::Stream caller, const DeviceEvent* free_from,
                                 std::shared_ptr<DeviceEvent>& copied) {
   const std::lock_guard lock(mutex_);
-  // One event serves all tensors: a stream waits for what it stood for when the wait was asked for.
+  // One event serves all tensors: a stream waits for the work that the event stood for at the call.
   if (Status s = device_->record(*ready_, caller); !s.ok()) return s;
   return begin_copy_to_host(copy, *ready_, free_from, copied);
 }

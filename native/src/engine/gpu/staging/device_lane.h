@@ -13,7 +13,7 @@
 
 namespace ringtune {
 
-// A copy to the host; nothing where there are no bytes.
+// A copy to the host; no work where there are no bytes.
 struct CopyToHost {
   cuda::DevicePointer from = 0;
   std::byte* to = nullptr;
@@ -30,7 +30,7 @@ class DeviceLane {
   // `notify` is called on a thread of the driver.
   static Status open(std::shared_ptr<const Driver> driver, int ordinal, std::function<void()> notify,
                      std::shared_ptr<DeviceLane>& lane);
-  // Nothing may be under way any more.
+  // Requires that no copy is under way.
   ~DeviceLane();
   DeviceLane(const DeviceLane&) = delete;
   DeviceLane& operator=(const DeviceLane&) = delete;
@@ -51,9 +51,9 @@ class DeviceLane {
   // Notifies once the event is complete, or a little later: one call at a time is under way.
   Status notify_at(const DeviceEvent& event);
 
-  // True if nothing is under way, or the GPU is lost, after which nothing is.
+  // True if no copy is under way, or the GPU is lost, which ends all copies.
   bool is_idle();
-  // Nobody is notified any more.
+  // Ends the notifications.
   void mute();
 
  private:

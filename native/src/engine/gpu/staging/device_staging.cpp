@@ -257,13 +257,13 @@ Status DeviceStaging::look_at(const DeviceEvent& event, bool& is_complete) {
   return scope.status().ok() ? event.device().is_complete(event, is_complete) : scope.status();
 }
 
-// Also where the GPU is lost: it touches nothing any more. After any other error it may, and the next look tells.
+// Also true where the GPU is lost: it touches no memory any more. After any other error it may; the next poll decides.
 bool DeviceStaging::is_over(const DeviceEvent& event) {
   bool is_complete = false;
   return look_at(event, is_complete).ok() ? is_complete : event.device().is_lost();
 }
 
-// Forgets what has ended, in the order in which it was begun. Tensors of one response have one end.
+// Forgets the copies that have ended, in the order in which they were begun. Tensors of one response have one end.
 void DeviceStaging::drain() {
   std::shared_ptr<DeviceEvent> ended;
   while (!draining_.empty() && (draining_.front().end == ended || is_over(*draining_.front().end))) {

@@ -29,7 +29,7 @@ namespace ringtune {
 struct StagedTensor {
   std::shared_ptr<DeviceLane> lane;
   std::shared_ptr<DeviceEvent> copied;  // the input is in the host's memory
-  CopyToDevice result;                  // no bytes: nothing goes back
+  CopyToDevice result;                  // no bytes: the tensor has no result
   StagingBlock* block = nullptr;        // null once it is put back, and while the tensor stays on its GPU
   bool is_on_gpu = false;               // the submission names memory of the GPU, ready at `copied`
   int64_t begin_ns = 0;                 // when its copy to the host was asked for
@@ -40,14 +40,14 @@ Failure device_failure(int rank, const Status& status);
 
 class DeviceStaging {
  public:
-  // Loads the driver at the first tensor. `notify` wakes who does the engine's work.
+  // Loads the driver at the first tensor. `notify` wakes the driving thread.
   DeviceStaging(std::string library, const Layout& layout, std::shared_ptr<Arena> arena, std::function<void()> notify);
   // Closed, or never used.
   ~DeviceStaging() = default;
   DeviceStaging(const DeviceStaging&) = delete;
   DeviceStaging& operator=(const DeviceStaging&) = delete;
 
-  // Any thread: nothing is freed while one of these is held.
+  // Any thread: no memory is freed while one of these is held.
   using Use = std::shared_lock<std::shared_mutex>;
   Use use() { return Use(use_mutex_); }
   // In a use: begins the copy of a tensor's input after all that the stream has been given, and lets the submission,
@@ -62,7 +62,7 @@ class DeviceStaging {
   // A GPU cannot be used any more.
   bool is_lost();
 
-  // Who does the engine's work.
+  // Calls of the driving thread, which does the engine's work.
 
   // Tensors that have stayed on their GPU, and are to go through the host after all: copies them, and waits for that
   // as long as `watch` allows.
@@ -71,11 +71,11 @@ class DeviceStaging {
   void add_draining(Handle handle, std::shared_ptr<DeviceEvent> end);
   // Begins the copies back, and lets `done` be their end.
   Status copy_back(std::span<Submission> tensors);
-  // In a use: the operation ends without a result; does nothing where one is under way, or the memory is gone.
+  // In a use: the operation ends without a result; has no effect where one is under way, or the memory is gone.
   void let_go(Handle handle, StagedTensor& staged);
 
-  // Waits for what is under way, for some seconds; what is still there then is left behind, for the GPU may write to
-  // it. Idempotent.
+  // Waits some seconds for the copies under way. The memory of later ones is left behind, for the GPU may write to it.
+  // Idempotent.
   void close();
 
  private:

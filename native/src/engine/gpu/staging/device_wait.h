@@ -7,7 +7,7 @@
 
 namespace ringtune {
 
-// Returns when what the event stands for is done, or `watch` gives a reason to wait no longer.
+// Returns when the event's work is done, or `watch` gives a reason to wait no longer.
 Status await_event(const DeviceEvent& event, const std::function<Status()>& watch);
 
 }  // namespace ringtune

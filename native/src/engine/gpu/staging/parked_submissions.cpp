@@ -47,7 +47,7 @@ Status ParkedSubmissions::exchange(std::vector<Submission> batch, std::vector<Su
     if (is_staged(*next)) {
       if (Status s = look_at(*next->staged, busy, is_ready); !s.ok()) return s;
     } else if (next->signature.kind == OpKind::kJoin) {
-      is_ready = next == parked_.begin();  // nothing may come after it
+      is_ready = next == parked_.begin();  // no tensor may come after it
     }
     if (is_ready) {
       ready.push_back(std::move(*next));

@@ -12,8 +12,8 @@ namespace ringtune {
 
 class ParkedSubmissions {
  public:
-  // Adds the batch, and takes out what can go now, in the order of submission. Sees to it that the engine is notified
-  // when the next can. After an error of the GPU nothing is taken out.
+  // Adds the batch, and takes out the submissions that can go now, in their order. Sees to it that the engine is
+  // notified when the next one can. After an error of the GPU none is taken out.
   Status exchange(std::vector<Submission> batch, std::vector<Submission>& ready);
   std::vector<Submission> take_all();
   bool empty() const { return parked_.empty(); }

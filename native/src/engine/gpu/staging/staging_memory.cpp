@@ -140,7 +140,7 @@ StagingBlock* StagingMemory::allocate(size_t bytes, Device& device) {
   return made;
 }
 
-// Frees the largest idle blocks that nothing uses. The driver may wait for the GPU here: only where much is idle.
+// Frees the largest idle blocks whose last use is over. Only where much is idle: the driver may wait for the GPU here.
 void StagingMemory::trim_pool() {
   for (auto largest = idle_.end(); idle_bytes_ > kMaxIdleBytes && largest != idle_.begin();) {
     --largest;

@@ -40,9 +40,9 @@ class StagingMemory {
   StagingMemory& operator=(const StagingMemory&) = delete;
 
   // Any thread, in a scope of the device; null where the machine has no memory left. The block's last use is over, or
-  // is to be waited for by what uses it next. `is_kept`: the name comes again, with the same bytes.
+  // its next user has to wait for that. `is_kept`: the name comes again, with the same bytes.
   StagingBlock* take(const std::string& name, size_t bytes, bool is_kept, Device& device);
-  // Nothing uses the block any more once `last_use` is complete.
+  // The block is free once `last_use` is complete.
   void put_back(StagingBlock* block, std::shared_ptr<DeviceEvent> last_use);
 
   // Offset of memory in the arena; kNotInArena for other memory.

@@ -81,7 +81,7 @@ Status TlsContext::initialize() {
   TlsSession::describe_socket(f, socket_method_);
   f.SSL_CTX_ctrl(context_, openssl::kSetMode, openssl::kModes, nullptr);
   f.SSL_CTX_ctrl(context_, openssl::kSetSessionCacheMode, 0, nullptr);
-  f.SSL_CTX_set_num_tickets(context_, 0);  // nothing is resumed, and a socket is readable for the application alone
+  f.SSL_CTX_set_num_tickets(context_, 0);  // no session is resumed, and a readable socket has the application's bytes
   if (is_by_shared_key()) {
     use_shared_key();
     return Status::ok_status();

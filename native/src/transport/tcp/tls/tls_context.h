@@ -30,7 +30,7 @@ class TlsContext {
   // Index at which an SSL object keeps its context: the application's own of SSL_set_ex_data.
   static constexpr int kIndex = 0;
 
-  // ConfigError if there is no OpenSSL, or if a file does not hold what it should; names file and reason.
+  // ConfigError if there is no OpenSSL, or if a file has the wrong contents; names file and reason.
   static Status create(TlsKeys keys, std::shared_ptr<const TlsContext>& context,
                        uint64_t records_per_key = kRecordsPerKey);
   ~TlsContext();

@@ -82,7 +82,7 @@ int TlsSession::note(openssl::Bio* bio, ssize_t moved, int direction) {
   }
   if (is_not_now(errno)) {
     functions_.BIO_set_flags(bio, direction | openssl::kBioRetry);
-  } else if (!is_closed_ && socket_error_ == 0) {  // the first reason holds: what OpenSSL tries after it fails, too
+  } else if (!is_closed_ && socket_error_ == 0) {  // the first reason holds: OpenSSL's later attempts fail, too
     socket_error_ = errno;
   }
   return -1;
@@ -138,7 +138,7 @@ Moved TlsSession::try_receive(MutableByteSpan bytes) {
   return {done, false, 0};
 }
 
-// A loss is told once what came before it is: the next call finds it again.
+// A loss is reported after the bytes before it: the next call finds it again.
 Moved TlsSession::stopped(int result, size_t moved_bytes) {
   const int error = functions_.SSL_get_error(ssl_, result);
   if (moved_bytes > 0 || error == openssl::kErrorWantRead || error == openssl::kErrorWantWrite) {

@@ -65,7 +65,7 @@ class TlsSession {
   const std::shared_ptr<const TlsContext> context_;
   const openssl::Functions& functions_;
 
-  // Guards what follows. Held over system calls that do not block; no other lock is taken under it.
+  // Guards the members below. Held over system calls that do not block; no other lock is taken under it.
   std::mutex mutex_;
   openssl::Ssl* ssl_;
   int fd_;

@@ -29,7 +29,6 @@ CEILINGS: Mapping[str, int] = {
     "native/python/ringtune/fsdp": 8,
     "native/python/ringtune/graph_operations": 8,
     "native/python/ringtune/jax": 5,
-    "native/python/ringtune/launch": 15,
     "native/python/ringtune/ray": 10,
     "native/python/ringtune/run_function": 18,
     "native/python/ringtune/session": 8,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognition of names that mean this machine. Asks the resolver and the kernel; sends nothing."""
+"""Recognition of names that mean this machine. Asks the resolver and the kernel; sends no data."""
 
 import socket
 from collections.abc import Sequence

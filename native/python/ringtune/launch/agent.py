@@ -2,9 +2,9 @@
 """Agent on every other host of a job: starts the host's ranks as it is ordered to, and ends with them.
 
 `python -m ringtune.launch.agent`, started through the remote shell. Orders, the job key among them, come by standard
-input and reports go by standard output (see `agent_protocol`). Nothing is left on the host when standard input closes,
-when the launcher is silent for too long, or when the agent is asked to end: its ranks are killed first. When the
-agent itself is killed, the kernel kills the ranks.
+input and reports go by standard output (see `agent_protocol`). No process is left on the host when standard input
+closes, when the launcher is silent for too long, or when the agent is asked to end: its ranks are killed first. When
+the agent itself is killed, the kernel kills the ranks.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Agent:
 
         Args:
             orders: Descriptor to read orders from.
-            reports: Descriptor to write reports to; nobody else may write to it.
+            reports: Descriptor to write reports to; the agent alone may write to it.
         """
         self._loop = EventLoop(takes_files=True)
         self._orders = orders
@@ -73,12 +73,12 @@ class Agent:
         return self._exit_code
 
     def take(self, rank: int, stream: int, data: bytes) -> None:
-        """Pass on what a rank wrote."""
+        """Pass on a rank's output."""
         kind = (agent_protocol.STDOUT, agent_protocol.STDERR)[stream]
         self._reports.write(agent_protocol.encode_output(kind, rank, data))
 
     def _tend(self) -> None:
-        """Do what is due after each turn of the loop."""
+        """Report exits, hold output back, and check the launcher's silence after each turn of the loop."""
         self._report_exits()
         self._ranks.set_paused(self._reports.is_clogged)
         now_s = time.monotonic()
@@ -148,7 +148,7 @@ class Agent:
             self._say({"type": "exit", **fields})
 
     def _clear_up(self) -> None:
-        """Kill what is left, pass on what was written last, and say how the ranks ended."""
+        """Kill the ranks that still run, pass on their last output, and report how they ended."""
         self._ranks.signal(signal.SIGKILL)
         self._report_exits()
         self._ranks.reap()
@@ -188,7 +188,7 @@ def _environments(order: Message, ranks: Sequence[int]) -> dict[int, dict[str, s
 
 
 def _facts(check: Message) -> Message:
-    """Go to the job's working directory; return what the launcher compares, and what is wrong here, in words."""
+    """Go to the job's working directory; return the facts that the launcher compares, and a problem here, in words."""
     return {**agent_protocol.identity(), "objection": _objection(check)}
 
 

@@ -3,7 +3,7 @@
 
 Orders are JSON objects, one per line, on the agent's standard input: `check`, `start`, `signal`, `release`, `resize`,
 `pause`, `beat`. An elastic job starts more ranks while others run, and releases those that have ended.
-Reports are frames on its standard output, after a mark that tells them from what the remote login may print first:
+Reports are frames on its standard output, after a mark that tells them from output of the remote login before it:
 a kind, a rank and a length, then the payload: a JSON object (`hello`, `started`, `failed`, `exit`, `beat`), or bytes
 that a rank wrote. Both ends beat, so that a cut network is noticed on either side.
 """
@@ -33,13 +33,13 @@ _HEADER = struct.Struct(">cII")
 
 
 def identity() -> Message:
-    """Return what both ends must have in common, and say of themselves: versions, of Python the first two numbers."""
+    """Return the versions that both ends must have in common; of Python's the first two numbers."""
     python = f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}"
     return {"launch protocol": PROTOCOL, "ringtune": __version__, "Python": python}
 
 
 class ProtocolError(Exception):
-    """The other end said what cannot be understood; the connection is of no further use."""
+    """The other end sent a message that cannot be understood; the connection is of no further use."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class OrderDecoder:
 
 
 class ReportDecoder:
-    """Turns a stream of bytes, however it was cut, into reports; what stands before the mark is left out."""
+    """Turns a stream of bytes, however it was cut, into reports; bytes before the mark are left out."""
 
     def __init__(self) -> None:
         self._pending = bytearray()

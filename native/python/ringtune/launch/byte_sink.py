@@ -33,7 +33,7 @@ class ByteSink:
             loop: Writes from within it.
             descriptor: Descriptor to write to; stays the caller's.
             clogged_bytes: Number of waiting bytes at which the sink's feeder should stop.
-            on_loss: Called once with the error, after a write has failed: nobody reads any more, or a disk is full.
+            on_loss: Called once with the error, after a write has failed: the reader is gone, or a disk is full.
         """
         self._loop = loop
         self._descriptor = descriptor
@@ -45,7 +45,7 @@ class ByteSink:
 
     @property
     def is_terminal(self) -> bool:
-        """True if a person looks at what is written."""
+        """True if a person looks at the output."""
         return os.isatty(self._descriptor)
 
     @property
@@ -55,7 +55,7 @@ class ByteSink:
 
     @property
     def is_clogged(self) -> bool:
-        """True if so much waits that nothing should be added."""
+        """True if so much waits that the feeder should stop."""
         return len(self._pending) >= self._clogged_bytes
 
     def write(self, data: bytes) -> None:
@@ -67,7 +67,7 @@ class ByteSink:
                 self._is_watched = True
 
     def discard(self) -> None:
-        """Drop what waits and all that comes."""
+        """Drop the bytes that wait and all that come."""
         self._is_open = False
         self._pending.clear()
         self._unwatch()

@@ -12,7 +12,7 @@ from .remote_shell import agent_command
 
 
 def describe(plan: LaunchPlan, reach: Reach | None) -> Iterator[str]:
-    """Yield a line for each fact: who runs where, how other hosts are reached, which variables go there.
+    """Yield a line for each fact: the ranks' hosts, the way to other hosts, the variables that go there.
 
     Args:
         plan: The job.

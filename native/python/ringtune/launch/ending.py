@@ -40,7 +40,7 @@ class Ending(ABC):
         self._term_at_s = min(self._term_at_s, now_s + SELF_END_S)
 
     def note_signal(self, number: int, now_s: float) -> int:
-        """Take the user's signal; return what to send to the ranks: the second one is taken for impatience."""
+        """Take the user's signal; return the signal for the ranks: a second one is taken for impatience."""
         is_second = self.received_signal != 0
         self.received_signal = self.received_signal or number
         if is_second:
@@ -70,7 +70,7 @@ class Ending(ABC):
         return is_due
 
     def next_deadline_s(self) -> float:
-        """Return when something is due next; infinity if nothing is."""
+        """Return when the next signal or the end is due; infinity if none is."""
         return min(self._term_at_s, self._kill_at_s, self._give_up_at_s)
 
 

@@ -27,7 +27,7 @@ FORWARDED_NAMES = (
 TERMINAL_NAMES = ("TERM", "COLORTERM", "NO_COLOR")
 """Go to other hosts where the ranks there have a terminal: it is this one that they draw on."""
 KEPT_PREFIXES = (JOB_KEY_NAME, JOB_DIGEST_NAME, SERVICE_PREFIX)
-"""No rank needs the settings of a service that runs here, and its admin token and database are nobody else's."""
+"""Stay on this machine: no rank needs the settings of a service that runs here, with its admin token and database."""
 
 
 PLACE_NAMES = (
@@ -47,7 +47,7 @@ PLACE_NAMES = (
 
 
 def forwarded(environ: Mapping[str, str], streams: RankStreams, sent: Collection[str] = ()) -> dict[str, str]:
-    """Return what of the launcher's environment goes to other hosts; never the job key or a service's settings.
+    """Return the variables that go from the launcher to other hosts; never the job key or a service's settings.
 
     Args:
         environ: The environment.
@@ -94,7 +94,7 @@ class HostPlace:
 
 
 def host_environment(share: HostShare) -> dict[str, str]:
-    """Return what all ranks of a host find of it in Horovod's names, for programs that read those."""
+    """Return a host's facts in Horovod's names, for programs of its ranks that read those."""
     return {"HOROVOD_HOSTNAME": share.host, "HOROVOD_LOCAL_SIZE": str(len(share.ranks))}
 
 
@@ -145,10 +145,10 @@ def worker_environment(shared: Mapping[str, str], number: int, slots: int) -> di
 
 
 def with_streams(environ: Mapping[str, str], streams: RankStreams) -> dict[str, str]:
-    """Return the environment of ranks with given streams: how wide the terminal is, and that pipes hold nothing back.
+    """Return the environment of ranks with given streams: the terminal's width, and unbuffered output to pipes.
 
     Args:
-        environ: Without it; what another launcher has said of its own terminal is dropped.
+        environ: Without it; another launcher's width of its own terminal is dropped.
         streams: Kind of the ranks' standard output and error.
     """
     environment = {name: value for name, value in environ.items() if name != terminal.COLUMNS_NAME}

@@ -33,7 +33,7 @@ class HostCheck:
         return [host.name for host in self.hosts if host.facts is None and not host.loss]
 
     def is_over(self) -> bool:
-        """Return whether nobody is waited for any more, or the time is up."""
+        """Return whether every host has answered or was lost, or the time is up."""
         return not self.waiting() or time.monotonic() >= self.start_s + self.limit_s
 
     def call_again(self) -> None:
@@ -42,7 +42,7 @@ class HostCheck:
             host.call_again()
 
     def absence(self) -> str:
-        """Return a line that says who was not reached, and why; empty at first, and when nobody is missed."""
+        """Return a line that names the unreached hosts with reasons; empty at first, and when all are reached."""
         unreached = [f"{host.name}: {host.unreached}" for host in self.hosts if host.unreached and not host.loss]
         if time.monotonic() - self.start_s < QUIET_S or not unreached:
             return ""
@@ -52,7 +52,7 @@ class HostCheck:
         )
 
     def progress(self) -> str:
-        """Return a line that says who is waited for; empty at first, and when nobody is."""
+        """Return a line that names the awaited hosts; empty at first, and when there are none."""
         elapsed_s = time.monotonic() - self.start_s
         waiting = self.waiting()
         if elapsed_s < QUIET_S or not waiting:
@@ -77,7 +77,7 @@ class HostCheck:
 
 
 def problem_of(host: RemoteHost) -> str:
-    """Return what keeps a host from taking part; empty if nothing does."""
+    """Return why a host cannot take part; empty if it can."""
     return host.loss or (_difference(host.facts) if host.facts is not None else "no answer")
 
 

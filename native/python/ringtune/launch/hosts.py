@@ -166,7 +166,7 @@ def _parse_entry(entry: str, where: str, default_slots: int, least: int = 1) -> 
 
 
 def host_identity(name: str) -> str:
-    """Return what two spellings of one host share, as far as the text tells."""
+    """Return a host's name without user, capitals and final dot, or its IP address in the canonical form."""
     host = name.rpartition("@")[2].lower().rstrip(".")
     try:
         return str(ipaddress.ip_address(host))

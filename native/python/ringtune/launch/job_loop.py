@@ -55,7 +55,7 @@ class MeetingPlace(Protocol):
         """Return a descriptor that is readable while there is something to serve."""
 
     def serve_ready(self) -> None:
-        """Serve what is ready; waits for nothing."""
+        """Serve the sockets that are ready; does not wait."""
 
     def close(self) -> None:
         """Close every socket; idempotent."""
@@ -65,12 +65,12 @@ class JobLoop(ABC):
     """One job. `run()` is called once, from the main thread."""
 
     def __init__(self, plan: LaunchPlan, ending: Ending, taps: Sequence[OutputTaker] = ()) -> None:
-        """Make the loop of a job; starts nothing.
+        """Make the loop of a job; starts no rank.
 
         Args:
             plan: The job.
             ending: Says when ranks are asked to end and killed, and with which code the job ends.
-            taps: Get what every rank writes besides the launcher's own streams, with standard output and error apart.
+            taps: Get every rank's output besides the launcher's own streams, with standard output and error apart.
         """
         self._plan = replace(plan, streams=plan.streams.apart()) if taps else plan
         self._loop = EventLoop(takes_files=True)
@@ -86,7 +86,7 @@ class JobLoop(ABC):
         """Run the job to its end and return its exit code once no rank is left.
 
         Raises:
-            ConfigError: If the job cannot be started; nothing is left running.
+            ConfigError: If the job cannot be started; no process is left running.
         """
         stops = (signal.SIGTSTP,) if self._may_have_agents() else ()  # Ctrl-Z: they must not take it for a death
         sizes = (signal.SIGWINCH,) if self._plan.streams.has_terminal else ()
@@ -183,7 +183,7 @@ class JobLoop(ABC):
         self._remote.resume()
 
     def _clear_up(self) -> None:
-        """Leave nothing behind, on any host, and lose nothing that was written."""
+        """Leave no process behind, on any host, and lose no output."""
         if self._local is not None:
             self._local.reap()
         self._remote.finish()
@@ -212,7 +212,7 @@ class JobLoop(ABC):
         }
 
     def _end_as_due(self, now_s: float) -> None:
-        """Do what is due of the end of the job."""
+        """Send the signals that the end of the job makes due, or give up waiting for the ranks."""
         for number in self._ending.due_signals(now_s):
             self._signal_ranks(number)
         if self._ending.gives_up(now_s):
@@ -242,7 +242,7 @@ class JobLoop(ABC):
             self._meeting = None
 
     def _turn_until(self, is_done: Callable[[], bool], limit_s: float) -> None:
-        """Go on until something is done or the limit has passed; time during which nobody takes output is free."""
+        """Turn the loop until `is_done` or the limit; time with a clogged output does not count."""
         end_s = time.monotonic() + limit_s
         while not is_done() and time.monotonic() < end_s:
             self._turn(max(0.0, end_s - time.monotonic()))

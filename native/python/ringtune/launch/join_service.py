@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ringtune rendezvous`: serves one job whose workers come by themselves, says what happens, and ends with the job."""
+"""`ringtune rendezvous`: serves one job whose workers come by themselves, reports events, and ends with the job."""
 
 import ipaddress
 import re
@@ -44,7 +44,7 @@ class JoinedJob:
     tls: Tls = CLEAR
 
     def roster(self) -> Roster:
-        """Return who decides which workers meet."""
+        """Return the roster, which decides which workers meet."""
         if self.is_elastic:
             return RangeRoster(self.min_workers, self.max_workers, self.quiet_s)
         return FixedRoster(self.max_workers)
@@ -146,7 +146,7 @@ def _reachable(address: str) -> str:
 
 
 class _Narrator:
-    """Roster that says what it hears."""
+    """Roster that reports each refusal and meeting."""
 
     def __init__(self, roster: Roster, say: Say) -> None:
         self._roster = roster

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Last words of each rank: the error of the one that failed first is repeated, below what the others wrote after it."""
+"""Last words of each rank: the error of the one that failed first is repeated, below the later output of the others."""
 
 import re
 
@@ -16,10 +16,10 @@ _ERROR = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrup
 
 
 class LastWords:
-    """Keeps the end of what each rank writes; see `OutputTaker`."""
+    """Keeps the end of each rank's output; see `OutputTaker`."""
 
     def __init__(self, *, is_joined: bool) -> None:
-        """Keep nothing yet.
+        """Begin with empty tails.
 
         Args:
             is_joined: Whether a rank's standard output and error are one stream, in which messages stand among results.
@@ -34,7 +34,7 @@ class LastWords:
             self._tails[rank] = (self._tails.get(rank, b"") + data[-TAIL_BYTES:])[-TAIL_BYTES:]
 
     def error_of(self, rank: int) -> str:
-        """Return the error that a rank wrote last, in one line; empty where nothing that it wrote looks like one."""
+        """Return the last error in a rank's output, in one line; empty where no line looks like one."""
         text = _STYLE.sub(b"", self._tails.get(rank, b"")).decode("utf-8", "replace")
         lines = [line.rstrip() for line in text.splitlines()]
         error = _raised(lines) or next((line for line in reversed(lines) if _ERROR.fullmatch(line)), "")

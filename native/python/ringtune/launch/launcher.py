@@ -2,8 +2,8 @@
 """`ringtune run`: start the ranks, here and on other hosts, watch them, and end them together.
 
 One thread and one loop. The ranks of this machine are the launcher's children; those of another host are the children
-of an agent there, which is one connection of the remote shell. Who is blamed and when somebody is asked or killed is
-decided in `JobEnding`, for all hosts alike.
+of an agent there, which is one connection of the remote shell. `JobEnding` decides for all hosts alike which rank is
+blamed, and when a rank is asked to end or killed.
 """
 
 import os
@@ -42,12 +42,12 @@ class Launcher(JobLoop):
     _ending: JobEnding
 
     def __init__(self, plan: LaunchPlan, reach: Reach | None = None, taps: Sequence[OutputTaker] = ()) -> None:
-        """Make the launcher; starts nothing.
+        """Make the launcher; starts no rank.
 
         Args:
             plan: The job.
             reach: Remote shell for other hosts; needed if the plan names any.
-            taps: Get what every rank writes besides the launcher's own streams, with standard output and error apart.
+            taps: Get every rank's output besides the launcher's own streams, with standard output and error apart.
         """
         super().__init__(plan, JobEnding(plan.world_size), taps)
         self._reach = reach
@@ -184,17 +184,17 @@ class Launcher(JobLoop):
             others = self._ending.failures - 1
             has_spoken = failure.signal_number in {0, signal.SIGABRT}  # the last words of a killed rank are no error
             error = self._last_words.error_of(failure.rank) if has_spoken else ""
-            said = f" It said: {error.removesuffix('.')}." if error else ""
+            quote = f" It said: {error.removesuffix('.')}." if error else ""
             rest = f" {others} other rank{'s' if others > 1 else ''} failed after it." if others else ""
             self._say(
                 f"ringtune run: rank {failure.rank} of {size} (host {self._plan.host_of(failure.rank)}, pid {pid}) "
-                f"{failure.description}, the first to fail; the job was ended.{said}{rest} Its own messages are above."
+                f"{failure.description}, the first to fail; the job was ended.{quote}{rest} Its own messages are above."
             )
         self._explain_left_hosts()
 
 
 def _write_live(text: str) -> None:
-    """Replace the line that says who is waited for."""
+    """Replace the line that names the awaited hosts."""
     try:
         os.write(STDERR_DESCRIPTOR, WIPE_LINE + text.encode("utf-8", "backslashreplace"))
     except OSError:  # the terminal is gone; the line was for it alone

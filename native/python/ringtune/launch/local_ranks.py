@@ -38,7 +38,7 @@ class LocalRanks:
 
         Args:
             loop: Watches them.
-            output: Takes what they write, if their command gives them streams to this process.
+            output: Takes their output, if their command gives them streams to this process.
         """
         self._loop = loop
         self._output = output
@@ -90,7 +90,7 @@ class LocalRanks:
         return self._processes[rank].pid if rank in self._processes else 0
 
     def take_exits(self) -> list[RankExit]:
-        """Return who has ended since the last call. One end makes it look at all: of several at once all are seen."""
+        """Return the ends since the last call; after any end every rank is looked at, so that none is missed."""
         if not self._has_news:
             return []
         self._has_news = False
@@ -112,7 +112,7 @@ class LocalRanks:
                 process.child.send_signal(number)
 
     def release(self, rank: int) -> None:
-        """Kill what is left of a rank that has ended, and let the kernel forget it; what it wrote is still read."""
+        """Kill the rest of an ended rank's group, and let the kernel forget it; its output is still read."""
         if rank in self._exits:
             process = self._processes.pop(rank)
             del self._exits[rank], self._environments[rank]
@@ -140,7 +140,7 @@ class LocalRanks:
         self.signal(signal.SIGWINCH)
 
     def set_paused(self, is_paused: bool) -> None:
-        """Stop to read what the ranks write, or go on: a full pipe holds them back."""
+        """Stop to read the ranks' output, or go on: a full pipe holds them back."""
         if is_paused != self._is_paused:
             self._is_paused = is_paused
             for descriptor in self._open:
@@ -150,7 +150,7 @@ class LocalRanks:
                     self._watch(descriptor)
 
     def reap(self) -> None:
-        """Kill whatever is left of every rank and let the kernel forget them; what they wrote can still be read."""
+        """Kill the rest of every rank's group and let the kernel forget them; their output can still be read."""
         for process in self._processes.values():
             self._loop.forget(process.child.pidfd)
             process.child.end(0)

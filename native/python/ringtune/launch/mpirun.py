@@ -56,11 +56,11 @@ class MpiOptions:
 
     Attributes:
         mpi_args: More arguments, split as a shell would, after all others.
-        binding_args: Arguments for binding; None binds to nothing and fills host after host.
+        binding_args: Arguments for binding; None leaves ranks unbound and fills host after host.
         ssh_port: Port of the SSH servers; None leaves it to ssh's configuration.
         ssh_identity: File of the private key; None leaves it to ssh's configuration.
         interfaces: Network interfaces that MPI may use; none leaves it to MPI.
-        output_folder: Folder for what each rank writes, in the launcher's own layout.
+        output_folder: Folder for each rank's output, in the launcher's own layout.
     """
 
     mpi_args: str = ""
@@ -109,7 +109,7 @@ def mpi_command(mpirun: Mpirun, plan: LaunchPlan, options: MpiOptions) -> tuple[
 
     Args:
         mpirun: The launcher.
-        plan: The job; who runs where and what the ranks get is as in any launch.
+        plan: The job; hosts and environments of the ranks are as in any launch.
         options: Those that are translated.
 
     Raises:
@@ -124,11 +124,11 @@ def mpi_command(mpirun: Mpirun, plan: LaunchPlan, options: MpiOptions) -> tuple[
 
 def _environment(plan: LaunchPlan) -> dict[str, str]:
     """Return the job's variables without a place in it, which MPI tells, and without secrets of this machine."""
-    told = (*PLACE_NAMES, terminal.COLUMNS_NAME)
+    withheld = (*PLACE_NAMES, terminal.COLUMNS_NAME)
     kept = {
         name: value
         for name, value in plan.environment.items()
-        if name not in told and not name.startswith(KEPT_PREFIXES)
+        if name not in withheld and not name.startswith(KEPT_PREFIXES)
     }
     if all(is_this_machine(share.host) for share in plan.shares):
         kept.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // plan.world_size)))
@@ -149,7 +149,7 @@ def _with_reachable_names(plan: LaunchPlan) -> list[HostShare]:
 
 
 def _ssh_words(options: MpiOptions) -> list[str]:
-    """Return what ssh is to be called with."""
+    """Return the arguments that ssh is to be called with."""
     port = [] if options.ssh_port is None else ["-p", str(options.ssh_port)]
     return port + ([] if options.ssh_identity is None else ["-i", str(options.ssh_identity)])
 

@@ -14,16 +14,16 @@ FILE_NAMES = {STDOUT: "stdout", STDERR: "stderr"}
 
 
 class OutputFolder:
-    """Takes what ranks write, byte for byte, into files; see `OutputTaker`.
+    """Takes the ranks' output, byte for byte, into files; see `OutputTaker`.
 
     A file is open only while it is written: a job may have more files than a process may have descriptors.
 
     Attributes:
-        loss: The first error of a write, which was said at once; what came after it may be missing from the files.
+        loss: The first error of a write, which was reported at once; later output may be missing from the files.
     """
 
     def __init__(self, folder: Path, ranks: int | None) -> None:
-        """Make the folder and its files, all empty: what an earlier job of as many ranks left there is gone.
+        """Make the folder and its files, all empty: the output of an earlier job of as many ranks there is gone.
 
         Args:
             folder: Folder of the files; made with its parents if it is not there.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan of a launch: validated arguments, hosts of the ranks, and the ranks' environment. Starts nothing."""
+"""Plan of a launch: validated arguments, hosts of the ranks, and the ranks' environment. Starts no process."""
 
 import os
 import secrets
@@ -30,7 +30,7 @@ class LaunchPlan:
     Attributes:
         command: Program and arguments; the same for every rank.
         shares: Ranks of each host, in ascending order; none in an elastic job, whose hosts are found while it runs.
-        environment: The launcher's, with what all ranks of this machine have on top.
+        environment: The launcher's, with the variables of all ranks of this machine on top.
         sent: Variables that go to other hosts besides those that always do.
         directory: The working directory of every rank, on every host.
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
@@ -66,12 +66,12 @@ class LaunchPlan:
         )
 
     def host_environment_of(self, rank: int) -> dict[str, str]:
-        """Return what all ranks of a rank's host have, as it is where the host is this machine."""
+        """Return the environment of all ranks of a rank's host, as it is where the host is this machine."""
         share = self.shares[self.place_of(rank).number]
         return {**self.environment, **host_environment(share)}
 
     def forwarded_from(self, rank: int) -> dict[str, str]:
-        """Return what of the launcher's environment goes to a rank's host, where that is another machine."""
+        """Return the part of the launcher's environment that goes to a rank's host, where that is another machine."""
         return forwarded(self.host_environment_of(rank), self.streams, self.sent)
 
     def place_of(self, rank: int) -> HostPlace:

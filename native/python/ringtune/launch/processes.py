@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks as processes: started, signalled and reaped by process group, so that nothing of a rank is left behind."""
+"""The ranks as processes: started, signalled and reaped by process group, so that no child of a rank is left behind."""
 
 import signal
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class RankExit:
         rank: Number of the rank.
         code: Its exit code, 128 + the signal if it was killed.
         signal_number: The signal that killed it, or 0.
-        loss: Reason why nobody knows how it ended, in words; empty where it is known. A lost rank counts as killed.
+        loss: Reason why its end is unknown, in words; empty where it is known. A lost rank counts as killed.
     """
 
     rank: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what many ranks write on one pair of streams: lines stay whole, and not a byte is lost.
+"""Shows the output of many ranks on one pair of streams: lines stay whole, and not a byte is lost.
 
 The way of a line: a rank's stream -> `take` -> the taps, which get the bytes as they are -> the source's `pending` ->
 a screen (one of the launcher's streams) -> its `ByteSink`. A line goes on when it has ended. An unfinished one is shown
@@ -8,7 +8,7 @@ others wait until it has ended, for `CLAIM_S` at most and once per line.
 
 A line that another's unfinished one would run into begins on a fresh line, on a terminal and where lines have a prefix.
 Elsewhere every byte comes out that went in, and no other: output may be binary. On a terminal a live line (one that is
-rewritten after a carriage return) claims nothing: it is wiped for another's line and comes back with its next update.
+rewritten after a carriage return) makes no claim: it is wiped for another's line and comes back with its next update.
 """
 
 import re
@@ -35,7 +35,7 @@ _END_OF_PIECE = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\r\n])")
 
 
 def line_prefix(*, has_rank: bool, has_time: bool) -> Callable[[int], bytes]:
-    """Return a function that returns what stands before a line of a rank that is shown now.
+    """Return a function that returns the prefix of a line of a rank that is shown now.
 
     Args:
         has_rank: Whether the rank does, as `[3] `.
@@ -51,7 +51,7 @@ def line_prefix(*, has_rank: bool, has_time: bool) -> Callable[[int], bytes]:
 
 @dataclass(eq=False)
 class _RankSource:
-    """One stream of one rank: what it wrote that was not shown yet."""
+    """One stream of one rank: its output that was not shown yet."""
 
     prefix: Callable[[], bytes]
     screen: "_LauncherScreen"
@@ -64,7 +64,7 @@ class _RankSource:
 
     @property
     def waits(self) -> bool:
-        """True if it has an unfinished line, and nobody else's keeps it from being shown."""
+        """True if it has an unfinished line, and no other source's line keeps it from being shown."""
         return bool(self.pending) and self not in self.screen.queue
 
     def due_s(self) -> float:
@@ -74,7 +74,7 @@ class _RankSource:
 
 @dataclass(eq=False)
 class _LauncherScreen:
-    """One of the launcher's streams: whose unfinished line stands there, and who waits for its end."""
+    """One of the launcher's streams: the source of the unfinished line there, and the sources that wait for its end."""
 
     sink: ByteSink
     adds_line_ends: bool
@@ -97,17 +97,17 @@ class _LauncherScreen:
         self.holder = source
 
     def fresh_line(self, source: _RankSource) -> bytes:
-        """Return what is to stand before a source's text, so that it does not run into another's unfinished line."""
+        """Return the bytes that keep a source's text from running into another's unfinished line."""
         return self.line_end() if self.adds_line_ends and self.holder not in (None, source) else b""
 
     def line_end(self) -> bytes:
-        """Return what ends the unfinished line that stands there."""
+        """Return the bytes that end the unfinished line there."""
         is_live = self.holder is not None and self.holder.is_live
         return WIPE_LINE if self.sink.is_terminal and is_live else b"\n"
 
 
 class RankOutput:
-    """Takes what ranks write, in any pieces, and writes lines to the launcher's own streams."""
+    """Takes the ranks' output, in any pieces, and writes lines to the launcher's own streams."""
 
     def __init__(
         self,
@@ -119,9 +119,9 @@ class RankOutput:
 
         Args:
             sinks: Standard output and error; the same one where both end in the same place, so that no line is torn.
-            prefix: Returns what stands before a line of a rank; empty for nothing. Asked again for each piece that is
+            prefix: Returns the prefix of a line of a rank; empty for none. Called again for each piece that is
                 shown.
-            taps: Get all that the ranks write as well, byte for byte, before it is put into lines.
+            taps: Get all of the ranks' output as well, byte for byte, before it is put into lines.
         """
         self._sinks = sinks
         has_prefix = bool(prefix(0))
@@ -162,7 +162,7 @@ class RankOutput:
         """Show unfinished lines that have waited long enough, and end claims that have lasted long enough.
 
         Returns:
-            Seconds until this is due again, None if nothing waits.
+            Seconds until this is due again, None if no line waits.
         """
         now_s = time.monotonic()
         if any(sink.is_clogged for sink in self._sinks):  # nothing is read meanwhile: nobody can finish a line
@@ -179,7 +179,7 @@ class RankOutput:
         return None if soonest_s == NEVER_S else max(0.0, soonest_s - now_s)
 
     def show_all(self) -> None:
-        """Show every unfinished line: nothing more will come."""
+        """Show every unfinished line: no more output will come."""
         now_s = time.monotonic()
         for screen in set(self._screens):
             while screen.queue:
@@ -195,12 +195,12 @@ class RankOutput:
         screen.hold(None, time.monotonic())
 
     def discard(self) -> None:
-        """Drop what waits and all that comes."""
+        """Drop the lines that wait and all that come."""
         for sink in self._sinks:
             sink.discard()
 
     def _advance(self, source: _RankSource, now_s: float) -> None:
-        """Show what can be shown of what a source has written."""
+        """Show a source's output as far as it can be shown."""
         screen = source.screen
         if screen.is_claimed_from(source):
             screen.queue[source] = None
@@ -213,7 +213,7 @@ class RankOutput:
             self._show_upto(source, len(source.pending.rstrip(b"\r")), now_s)  # a line feed may follow a return
 
     def _serve_queue(self, screen: _LauncherScreen, now_s: float) -> None:
-        """Let those who have waited for the end of another's line go on, until one of them claims the screen."""
+        """Let the sources that have waited for another's line go on, until one of them claims the screen."""
         while screen.queue and screen.claim_ends_s is None:
             source = next(iter(screen.queue))
             del screen.queue[source]
@@ -232,7 +232,7 @@ class RankOutput:
         self._serve_queue(screen, now_s)
 
     def _restart_clocks(self, now_s: float) -> None:
-        """Count time anew, after one in which nothing was read."""
+        """Count time anew, after one in which no output was read."""
         self._was_clogged = False
         for screen in self._screens:
             if screen.claim_ends_s is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Standard output and error of a rank: terminals where the launcher has them, pipes elsewhere.
 
-A rank never gets a terminal as its controlling one: nobody could answer what it asks there, and closing it would send
+A rank never gets a terminal as its controlling one: its prompts there could not be answered, and closing it would send
 SIGHUP. A change of the window's size is therefore told to the rank's process group by SIGWINCH.
 """
 
@@ -21,7 +21,7 @@ STDOUT, STDERR = 0, 1
 
 
 class OutputTaker(Protocol):
-    """Takes what ranks write: the launcher's own streams do, and whatever is to see the same bytes."""
+    """Takes the ranks' output: the launcher's own streams, and every further receiver of the same bytes."""
 
     def take(self, rank: int, stream: int, data: bytes) -> None:
         """Take bytes of a rank's stream, in any pieces.
@@ -40,7 +40,7 @@ class RankStreams:
     Attributes:
         out_is_terminal: Whether standard output is a terminal.
         err_is_terminal: Whether standard error is one.
-        is_joined: Whether both are one stream, which keeps the order of what is written to either.
+        is_joined: Whether both are one stream, which keeps the order of output to either.
         rows: Height of the terminals.
         columns: Width of the terminals.
     """

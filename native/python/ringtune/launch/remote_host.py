@@ -43,7 +43,7 @@ class RemoteHost:
             share: The host's name, and the ranks that it is to have as far as they are known.
             shell: Runs commands on the host.
             agent: Command that starts the agent there.
-            output: Takes what the ranks write.
+            output: Takes the ranks' output.
 
         Raises:
             ConfigError: If the remote shell cannot be started.
@@ -77,7 +77,7 @@ class RemoteHost:
 
     @property
     def is_drained(self) -> bool:
-        """True if nothing more will come from it."""
+        """True if no more reports will come from it."""
         return not self._is_open
 
     @property
@@ -91,7 +91,7 @@ class RemoteHost:
         return bool(self._orders.pending_bytes)
 
     def order(self, kind: str, **fields: Any) -> None:
-        """Send an order; nothing happens if the connection has ended."""
+        """Send an order; ignored if the connection has ended."""
         if self._is_open and not self._is_finishing:
             self._orders.write(agent_protocol.encode_order({"type": kind, **fields}))
 
@@ -128,7 +128,7 @@ class RemoteHost:
         self.order("signal", number=number, ranks=None if ranks is None else sorted(self._running & set(ranks)))
 
     def release(self, rank: int) -> None:
-        """Order the host to kill what is left of a rank that has ended."""
+        """Order the host to kill the remaining processes of a rank that has ended."""
         self.order("release", rank=rank)
 
     def resize(self, streams: RankStreams) -> None:
@@ -145,7 +145,7 @@ class RemoteHost:
         return fresh
 
     def set_paused(self, is_paused: bool) -> None:
-        """Stop to read reports, or go on: what the ranks write is held back there."""
+        """Stop to read reports, or go on: the ranks' output is held back there."""
         if is_paused == self._is_paused or not self._is_open:
             return
         self._is_paused = is_paused
@@ -156,17 +156,17 @@ class RemoteHost:
             self._loop.on_readable(self._shell.stdout, self._read_reports)
 
     def forgive_silence(self) -> None:
-        """Count silence from now on: nobody has listened."""
+        """Count silence from now on: reports were not read before."""
         self._heard_s = time.monotonic()
 
     def judge_silence(self) -> None:
-        """Give the host up if nothing was heard from it for too long."""
+        """Give the host up if it was silent for too long."""
         is_silent = time.monotonic() - self._heard_s > agent_protocol.SILENCE_S
         if self._is_open and is_silent and not self._is_paused:
             self.abandon(f"nothing was heard from it for {agent_protocol.SILENCE_S:.0f} s")
 
     def finish(self) -> None:
-        """Let the agent kill what is left of its ranks, say what they wrote last, and end."""
+        """Let the agent kill the rest of its ranks, report their last output, and end."""
         if self._is_open:
             self._is_finishing = True
             self._orders.discard()
@@ -180,10 +180,10 @@ class RemoteHost:
             limit_s: Time limit for the remote shell to end by itself.
         """
         if self._is_open:
-            said = self._disconnect(limit_s)
+            last_words = self._disconnect(limit_s)
             if self.facts is None and self._said_before:  # a call that was cut short knows less than the one before
-                said = self._said_before
-            self.loss = f"{reason}; {said}"
+                last_words = self._said_before
+            self.loss = f"{reason}; {last_words}"
             self._lose_running()
         elif self.unreached:
             self.loss = self.loss or f"{reason}; {self.unreached}"
@@ -200,7 +200,7 @@ class RemoteHost:
         self._loop.on_readable(self._shell.stderr, self._read_complaints)
 
     def _disconnect(self, limit_s: float) -> str:
-        """End the remote shell; return what it said last, and its exit code."""
+        """End the remote shell; return its last words and its exit code."""
         self._is_open = False
         self._orders.discard()
         self._loop.forget(self._shell.stdout)
@@ -209,11 +209,11 @@ class RemoteHost:
 
     def _note_end(self) -> None:
         """Take the end of the connection for a loss, unless the host was never reached and may be starting."""
-        said = self._disconnect(END_S)
-        if self.facts is None and not self._is_finishing and self._remote_shell.may_come_up(said):
-            self.unreached = self._said_before = said
+        last_words = self._disconnect(END_S)
+        if self.facts is None and not self._is_finishing and self._remote_shell.may_come_up(last_words):
+            self.unreached = self._said_before = last_words
         else:
-            self.loss = f"the connection ended; {said}"
+            self.loss = f"the connection ended; {last_words}"
             self._lose_running()
 
     def _lose_running(self) -> None:

@@ -30,7 +30,7 @@ class RemoteHosts:
 
     @property
     def is_drained(self) -> bool:
-        """True if nothing more will come from any."""
+        """True if no more reports will come from any."""
         return all(host.is_drained for host in self._hosts)
 
     @property
@@ -53,7 +53,7 @@ class RemoteHosts:
             shell: Runs commands on the hosts.
             agent: Command that starts the agent on a host.
             check: The fields of the check order.
-            output: Takes what the ranks write.
+            output: Takes the ranks' output.
 
         Raises:
             ConfigError: If the remote shell cannot be started.
@@ -75,7 +75,7 @@ class RemoteHosts:
             self._next_beat_s = NEVER_S
 
     def seconds_to_beat(self) -> float:
-        """Return when `beat` is due; infinity where nobody listens."""
+        """Return the seconds until `beat` is due; infinity without agents that listen."""
         return max(0.0, self._next_beat_s - time.monotonic())
 
     def beat(self) -> bool:
@@ -94,13 +94,13 @@ class RemoteHosts:
             host.order("pause")
 
     def resume(self) -> None:
-        """Beat again at once, and blame no host for what was not heard meanwhile."""
+        """Beat again at once, and blame no host for silence meanwhile."""
         self._next_beat_s = time.monotonic()
         for host in self._hosts:
             host.forgive_silence()
 
     def judge_silence(self) -> None:
-        """Give up the hosts of which nothing was heard for too long."""
+        """Give up the hosts that were silent for too long."""
         for host in self._hosts:
             host.judge_silence()
 

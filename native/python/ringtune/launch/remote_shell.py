@@ -23,7 +23,7 @@ _NOT_REACHED = (
     "kex_exchange_identification: ",
     "ssh_exchange_identification: ",
 )
-"""Openings of what OpenSSH's client says, in every locale, of a server that it has not reached or that is starting."""
+"""Openings of OpenSSH's messages, in every locale, about a server that it has not reached or that is starting."""
 _INTERPRETER_NAMES = ("PYTHONPATH", "LD_LIBRARY_PATH")  # the interpreter finds itself and ringtune by them
 
 
@@ -33,7 +33,7 @@ class RemoteShell:
 
     Attributes:
         arguments: Program and arguments, up to the host.
-        is_ssh: Whether it is OpenSSH's client, which can be asked what a name means.
+        is_ssh: Whether it is OpenSSH's client, which can resolve a name.
     """
 
     arguments: tuple[str, ...]
@@ -43,13 +43,13 @@ class RemoteShell:
         """Return the local command line that runs `remote` on a host."""
         return [*self.arguments, host, shlex.join(remote)]
 
-    def may_come_up(self, said: str) -> bool:
+    def may_come_up(self, last_words: str) -> bool:
         """Return whether a host was not reached at all, so that another call may find it up; ssh's words tell.
 
         Args:
-            said: Last words of the shell. Those of another shell than ssh are not known: its failure is final.
+            last_words: Last words of the shell. Those of another shell than ssh are not known: its failure is final.
         """
-        return self.is_ssh and any(words in said for words in _NOT_REACHED)
+        return self.is_ssh and any(words in last_words for words in _NOT_REACHED)
 
     def address_of(self, host: str) -> str:
         """Return the name or address that the shell would connect to: ssh's configuration may know an alias."""
@@ -58,10 +58,12 @@ class RemoteShell:
             return bare
         command = [self.arguments[0], "-G", *self.arguments[1:], host]
         try:
-            said = subprocess.run(command, capture_output=True, text=True, timeout=_RESOLVE_LIMIT_S, check=False).stdout
+            output = subprocess.run(
+                command, capture_output=True, text=True, timeout=_RESOLVE_LIMIT_S, check=False
+            ).stdout
         except (OSError, subprocess.TimeoutExpired):
             return bare
-        found = [line.split(" ", 1)[1] for line in said.splitlines() if line.startswith("hostname ")]
+        found = [line.split(" ", 1)[1] for line in output.splitlines() if line.startswith("hostname ")]
         return found[0] if found else bare
 
 

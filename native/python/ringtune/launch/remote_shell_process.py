@@ -29,7 +29,7 @@ def start_shell(command: Sequence[str]) -> Child:
 
 
 def end_shell(shell: Child, command: Sequence[str], limit_s: float = END_S) -> str:
-    """Give a shell a moment to end, and kill what is left of it here.
+    """Give a shell a moment to end, and kill the rest of it here.
 
     Args:
         shell: The shell.
@@ -37,12 +37,12 @@ def end_shell(shell: Child, command: Sequence[str], limit_s: float = END_S) -> s
         limit_s: The moment, in seconds.
 
     Returns:
-        What it said last and its exit code, in words.
+        Its last words and its exit code.
     """
     shell.close_stdin()
     has_ended = shell.ends_within(limit_s)
     code = shell.end(0)
-    said = " / ".join(shell.said[-_SAID_CHARACTERS:].split("\n")).strip(" /\r")
+    last_words = " / ".join(shell.said[-_SAID_CHARACTERS:].split("\n")).strip(" /\r")
     exited = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
     ended = f"{os.path.basename(command[0])} {exited if has_ended else 'was ended'}"  # noqa: PTH119  (a program's name)
-    return ended + (f", saying: {said}" if said else " and said nothing")
+    return ended + (f", saying: {last_words}" if last_words else " and said nothing")

@@ -19,7 +19,7 @@ def find_port(*, is_here: bool) -> int:
     """Return a port for torch's store.
 
     Args:
-        is_here: Whether rank 0 is on this machine, which then has nobody on that port; another one cannot be asked.
+        is_here: Whether rank 0 is on this machine, whose ports can be tried; another machine's cannot.
     """
     while True:
         port = FIRST_PORT + secrets.randbelow(PORTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of host discovery: hosts with their slots, and what is wrong with the text that named them. Pure."""
+"""Answers of host discovery: hosts with their slots, and the faults of the text that named them. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,8 +70,8 @@ def read_answer(text: str, slots: int) -> Answer:
     """Return the answer that a discovery script has printed.
 
     Args:
-        text: A host on each line, as `HOST:SLOTS`, `HOST` or `HOST slots=N`; empty lines and `#` comments count for
-            nothing.
+        text: A host on each line, as `HOST:SLOTS`, `HOST` or `HOST slots=N`; empty lines and `#` comments are
+            skipped.
         slots: Slots of a host whose line gives no number.
     """
     hosts: dict[str, FoundHost] = {}
@@ -98,7 +98,7 @@ def read_answer(text: str, slots: int) -> Answer:
 
 
 def answer_text(found: object) -> str:
-    """Return what a discovery function has returned as the text that a script would have printed.
+    """Return the result of a discovery function as the text that a script would have printed.
 
     Args:
         found: Mapping of hosts to slots, or a sequence of `HOST`, `HOST:SLOTS` or (host, slots).

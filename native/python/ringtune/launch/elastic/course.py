@@ -2,7 +2,7 @@
 """Course of an elastic job: which ends of workers it survives, when it is over, and with which exit code. Pure.
 
 A job goes on after a loss as long as its hosts may bring enough workers in time. It ends well when a worker has done
-its work and nobody runs any more. It fails when there are too few workers for too long, when its number of resets is
+its work and none runs any more. It fails when there are too few workers for too long, when its number of resets is
 used up, or when its program fails by its own doing on all workers: on those of one world, or, without a newer commit
 in between, on as many as a world has.
 """
@@ -108,7 +108,7 @@ class Course(Ending):
         return f"{reason}{between}", code
 
     def _count_own_failures(self, running: Sequence[CrewMember]) -> None:
-        """Count the new losses that are the program's own doing; a newcomer that cannot join a world says nothing."""
+        """Count the new losses that are the program's own doing; a newcomer that cannot join a world is no evidence."""
         has_world = any(self.is_in_latest(member) for member in running)
         for member in self._unjudged:
             if member.ended_itself and (member.meeting is not None or not has_world):
@@ -132,7 +132,7 @@ class Course(Ending):
             )
 
     def next_look_s(self) -> float:
-        """Return when `judge` is due although nothing has changed; infinity: never."""
+        """Return when `judge` is due without another change; infinity: never."""
         return (
             NEVER_S if self._short_since_s is None or self.is_ending else self._short_since_s + self._limits.elastic_s
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of an elastic job, from their start to their end: where they run, what they are, how each end counts. Pure.
+"""Workers of an elastic job, from start to end: their hosts, their states, the meaning of each end. Pure.
 
 A worker is *staffed* while it runs and is meant to go on. A worker that says *done* has done its work; the exit code
-alone says nothing of it, for a worker that is killed may end with 0, too.
+alone is no proof of it, for a worker that is killed may end with 0, too.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class CrewMember:
         is_connected: Whether the rendezvous server hears of it.
         is_done: Whether it has said that its work is done.
         progress: Place of its training, as it told it last; None where it has told none.
-        failure: Its own words on why it failed; empty where it has said nothing.
+        failure: Its own words on why it failed; empty without any.
         is_expelled: Whether the others have gone on without it although it ran.
         dropped_s: When the rendezvous server heard of it for the last time, or did without it; None while it hears.
         leave_by_s: Time by which it is to have left; None for a worker that is meant to go on.

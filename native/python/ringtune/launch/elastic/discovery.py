@@ -75,7 +75,7 @@ class FixedDiscovery:
         return NEVER_S
 
     def close(self) -> None:
-        """Do nothing."""
+        """Ignore it: a fixed list of hosts holds no process."""
 
 
 class FindingProcess:

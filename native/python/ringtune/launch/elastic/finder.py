@@ -48,13 +48,13 @@ def run_script(script: str, slots: int) -> Answer:
     process = subprocess.Popen(
         ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    said, complaint = _read_both(process)
+    output, complaint = _read_both(process)
     code = process.wait()
     if code != 0:
         how = f"ended with exit code {code}" if code > 0 else f"was killed by signal {-code}"
         last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:] or ["nothing"]
         return failed(MISSING if code in MISSING_CODES else "exit", f"it {how}, saying: {last[0]}")
-    return read_answer(said.decode("utf-8", "replace"), slots)
+    return read_answer(output.decode("utf-8", "replace"), slots)
 
 
 def call_function(name: str, slots: int) -> Answer:
@@ -89,13 +89,13 @@ def _is_here(host: str) -> bool:
 
 
 def _read_both(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Return what a script prints on its standard output, and the end of its standard error."""
+    """Return a script's standard output, and the end of its standard error."""
     assert process.stdout is not None
     assert process.stderr is not None
-    said, complaint = process.stdout.fileno(), process.stderr.fileno()
-    texts = {said: bytearray(), complaint: bytearray()}
+    output, complaint = process.stdout.fileno(), process.stderr.fileno()
+    texts = {output: bytearray(), complaint: bytearray()}
     with process.stdout, process.stderr, selectors.DefaultSelector() as selector:
-        for descriptor in (_ORDERS, said, complaint):
+        for descriptor in (_ORDERS, output, complaint):
             selector.register(descriptor, selectors.EVENT_READ)
         while len(selector.get_map()) > 1:
             for key, _ in selector.select():
@@ -107,9 +107,9 @@ def _read_both(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
                 elif key.fd != _ORDERS:
                     texts[key.fd] += data
             del texts[complaint][:-MAX_COMPLAINT_BYTES]
-            if len(texts[said]) > MAX_OUTPUT_BYTES:
+            if len(texts[output]) > MAX_OUTPUT_BYTES:
                 raise _FloodError
-    return bytes(texts[said]), bytes(texts[complaint])
+    return bytes(texts[output]), bytes(texts[complaint])
 
 
 def main(kind: str, source: str, slots: int) -> None:

@@ -2,8 +2,8 @@
 """`ringtune run --min-np`: the elastic launcher. Starts workers where slots are free, and replaces lost ones.
 
 It is the launcher's one loop with three things more: discovery, which names the hosts; the rendezvous server, which
-gives ranks on arrival; and `Course`, which decides whether the job goes on. Survivors of a loss wait for nothing that
-the launcher does but their next meeting.
+gives ranks on arrival; and `Course`, which decides whether the job goes on. Survivors of a loss do not wait for the
+launcher; they wait for their next meeting alone.
 """
 
 import signal
@@ -80,12 +80,12 @@ class ElasticLauncher(JobLoop):
     _local: LocalRanks
 
     def __init__(self, job: ElasticLaunch, reach: Reach | None = None, taps: Sequence[OutputTaker] = ()) -> None:
-        """Make the launcher; starts nothing.
+        """Make the launcher; starts no worker.
 
         Args:
             job: The job.
             reach: Remote shell for other hosts; needed unless all hosts are this machine.
-            taps: Get what every worker writes besides the launcher's own streams.
+            taps: Get every worker's output besides the launcher's own streams.
         """
         super().__init__(job.plan, Course(job.limits, time.monotonic()), taps)
         self._limits = job.limits
@@ -222,7 +222,7 @@ class ElasticLauncher(JobLoop):
         self._say(f"ringtune run: warning: {error}; host {host.name} is tried again in {pauses[host.name]:.3g} s.")
 
     def _dismiss(self, member: CrewMember, reason: str, now_s: float) -> None:
-        """Give a worker the chance to commit and to leave; one that has not come yet has nothing to commit."""
+        """Give a worker the chance to commit and to leave; one that has not come yet has no state to commit."""
         worker = next((w for w in self._workers() if w.arrival == member.arrival), None)
         if worker is None:
             member.leave_by_s = now_s
@@ -286,7 +286,7 @@ class ElasticLauncher(JobLoop):
                 self._dismiss(member, "others have done their work", now_s)
 
     def _blame(self, losses: Sequence[CrewMember], now_s: float) -> None:
-        """Say who was lost, and let the hosts cool."""
+        """Report the lost workers, and let their hosts cool."""
         pauses = {} if self._ending.is_ending else self._table.blame([member.host for member in losses], now_s)
         for member in losses:
             pause_s = pauses.pop(member.host, None)
@@ -312,7 +312,7 @@ class ElasticLauncher(JobLoop):
     def _address_for(self, hosts: Sequence[FoundHost]) -> str | None:
         """Return this machine's address that all hosts reach, those that come later as well.
 
-        A host to which there is no way, as to a name that nobody knows any more, is tried again later.
+        A host to which there is no way, as to a name that no longer resolves, is tried again later.
 
         Returns:
             The address; None where there is no way to any of the hosts.
@@ -343,7 +343,7 @@ class ElasticLauncher(JobLoop):
         return () if self._server is None else self._server.workers
 
     def _note_meeting(self, members: Sequence[CrewMember]) -> None:
-        """Say who has which rank."""
+        """Report the rank of each worker."""
         self._ending.note_meeting(members)
         shown = ", ".join(f"{m.rank} is worker {m.number} ({m.host})" for m in members[:SHOWN_RANKS])
         more = f" and {len(members) - SHOWN_RANKS} more" if len(members) > SHOWN_RANKS else ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roster of the elastic launcher: who of its workers meets, and when. Starts nobody and opens no socket.
+"""Roster of the elastic launcher: which of its workers meet, and when. Starts no worker and opens no socket.
 
-Survivors of a loss meet at once, without those that are still starting. Where nobody survives, as at first, a meeting
+Survivors of a loss meet at once, without those that are still starting. Without survivors, as at first, a meeting
 waits for the workers that are on their way.
 """
 
@@ -19,12 +19,12 @@ BATCH_S = 3.0  # time for which newcomers wait for others that are starting, bef
 
 
 class LauncherRoster:
-    """Decides for the rendezvous server by what the launcher knows of its workers. See `Roster`.
+    """Decides for the rendezvous server by the launcher's knowledge of its workers. See `Roster`.
 
     Attributes:
         meetings: Number of meetings so far.
         is_exhausted: Whether a meeting was due that `--reset-limit` does not allow.
-        is_ending: Whether a worker's work is done: nobody joins any more.
+        is_ending: Whether a worker's work is done: no worker joins any more.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LauncherRoster:
         return not self.meetings or self._limits.reset_limit is None or self.resets < self._limits.reset_limit
 
     def refusal(self, worker: Worker, others: Sequence[Worker]) -> str | None:
-        """Let in who was started by this launcher and is meant to go on."""
+        """Let in a worker that this launcher has started and that is meant to go on."""
         del others
         member = self._crew.of(worker)
         if member is None:
@@ -73,7 +73,7 @@ class LauncherRoster:
         return None if member.is_staffed else "this worker is to leave the job"
 
     def meeting(self, gathering: Gathering) -> Sequence[Worker] | None:
-        """Begin at once with survivors; without one, when nobody is expected."""
+        """Begin at once with survivors; without one, when no worker is expected."""
         self._next_look_s = math.inf
         wanted = [worker for worker in gathering.present if self._is_staffed(worker)]
         chosen = by_seniority(wanted)[: self._most()]
@@ -90,7 +90,7 @@ class LauncherRoster:
         return in_rank_order(chosen)
 
     def describe_missing(self, present: Sequence[Worker]) -> str:
-        """Count those that wait, and tell what is known of the hosts."""
+        """Count the workers that wait, and describe the hosts."""
         return (
             f"{len(present)} of at least {self._limits.min_workers} workers wait, {len(self._crew.starting())} are "
             f"starting; hosts: {self._describe_hosts()}"

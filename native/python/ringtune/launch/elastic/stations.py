@@ -34,12 +34,12 @@ class Stations:
     """Starts, signals and releases workers on every host; calls other hosts when they are needed."""
 
     def __init__(self, local: LocalRanks, remote: RemoteHosts, output: OutputTaker, reach: Reach | None) -> None:
-        """Make the stations; reaches nobody.
+        """Make the stations; calls no host yet.
 
         Args:
             local: Workers of this machine.
             remote: Connections to other hosts.
-            output: Takes what workers write.
+            output: Takes the workers' output.
             reach: Remote shell for other hosts; None in a job that has none.
         """
         self._local = local
@@ -111,7 +111,7 @@ class Stations:
             call.host.signal(signal_number, numbers)
 
     def release(self, number: int) -> None:
-        """Kill what is left of a worker that has ended."""
+        """Kill the remaining processes of a worker that has ended."""
         name = self._places.pop(number, None)
         if name is None:
             self._local.release(number)
@@ -148,7 +148,7 @@ class Stations:
                 call.host.finish()
 
     def _fault_of(self, call: _Call, now_s: float) -> str:
-        """Return what keeps a host from taking part; empty if nothing does, or it has not answered yet."""
+        """Return why a host cannot take part; empty if it can, or it has not answered yet."""
         host = call.host
         if call.is_leaving:
             return ""

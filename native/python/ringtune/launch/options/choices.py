@@ -42,7 +42,7 @@ class Choices:
         ]
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment in which the options hold: another spelling of what they set is taken out of it.
+        """Return an environment in which the options hold: other spellings of their variables are taken out of it.
 
         Args:
             environ: The environment without them.
@@ -64,7 +64,7 @@ def read_choices(given: Mapping[str, Any]) -> Choices:
             empty sequence for an option that was not given.
 
     Raises:
-        ConfigError: If a value is not allowed, or an option asks for what a job cannot have.
+        ConfigError: If a value is not allowed, or a job cannot have the effect of an option.
     """
     typed = {
         field: OPTIONS[field].choose(raw, OPTIONS[field].names[0])
@@ -108,7 +108,7 @@ def sent_variables(assignments: Sequence[str], environ: Mapping[str, str]) -> di
 
 
 def refuse(choice: Choice) -> None:
-    """Raise `ConfigError`, with what to use instead, for an option that asks for what a job cannot have."""
+    """Raise `ConfigError`, with the replacement, for an option whose effect a job cannot have."""
     effect = choice.option.effect
     if isinstance(effect, IsRefused) and choice.value is not False:
         raise ConfigError(f"{choice.origin}: {effect.reason.replace('{value}', str(choice.value))}")

@@ -12,8 +12,8 @@ def starts_by_mpi(choices: Choices) -> bool:
     Raises:
         ConfigError: If options contradict each other, or need the other launcher.
     """
-    asked = choices.given("mpi_args") if not choices.value("mpi", False) else choices.given("mpi")
-    if not asked:
+    origins = choices.given("mpi_args") if not choices.value("mpi", False) else choices.given("mpi")
+    if not origins:
         for origin in choices.given("binding_args"):
             raise ConfigError(
                 f"{origin}: without --mpi, ranks are not bound to cores; begin the command with a program that binds, "
@@ -21,7 +21,7 @@ def starts_by_mpi(choices: Choices) -> bool:
             )
         return False
     if choices.value("gloo", False):
-        raise ConfigError(f"{' and '.join([*choices.given('gloo'), *asked])} name two launchers; give one of them")
+        raise ConfigError(f"{' and '.join([*choices.given('gloo'), *origins])} name two launchers; give one of them")
     for origin in choices.given("rsh"):
         raise ConfigError(
             f"{origin}: mpirun calls a remote shell in its own way; name it in --mpi-args, for example "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of `horovodrun` whose subject ringtune does not have, or has in another way: each says what to use."""
+"""Options of `horovodrun` whose subject ringtune does not have, or has in another way: each names its replacement."""
 
 from ringtune.settings.parsing import IntegerReader, TextReader
 

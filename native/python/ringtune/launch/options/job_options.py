@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that say what to start, where, and what becomes of the ranks' output."""
+"""Options of the command to start, its hosts, and the ranks' output."""
 
 from ringtune.launch.hosts import MAX_SLOTS
 from ringtune.meeting.bootstrap.integers import MAX_WORLD_SIZE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One option of `ringtune run` as a row of a table: spellings, reader, help, and what it does. Pure."""
+"""One option of `ringtune run` as a row of a table: spellings, reader, help and effect. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class Launches:
 
 @dataclass(frozen=True)
 class AlwaysSo:
-    """The option asks for what happens in every job; nothing is to be done."""
+    """The option is in effect in every job anyway."""
 
 
 @dataclass(frozen=True)
 class SetsVariable:
-    """The option sets a variable of all ranks, in the place of what the environment says.
+    """The option sets a variable of all ranks, in the place of the environment's value.
 
     Attributes:
         name: One of ringtune's variables, or one of Horovod's that ringtune translates.
@@ -37,7 +37,7 @@ class HasNoEffect:
     """The option has no counterpart and changes no result: one warning, and the job goes on.
 
     Attributes:
-        reason: Clause that says why, and what to use.
+        reason: Clause with the cause and the replacement.
     """
 
     reason: str
@@ -45,10 +45,10 @@ class HasNoEffect:
 
 @dataclass(frozen=True)
 class IsRefused:
-    """The option asks for what a job cannot have: an error before anything starts.
+    """A job cannot have the option's effect: an error before any rank starts.
 
     Attributes:
-        reason: Clause that says why, and what to use; `{value}` stands for the option's value.
+        reason: Clause with the cause and the replacement; `{value}` stands for the option's value.
     """
 
     reason: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives on numpy arrays, without any framework; what the front ends for TensorFlow and Keras stand on.
+"""Collectives on numpy arrays, without any framework; the base of the front ends for TensorFlow and Keras.
 
 ```python
 import ringtune.arrays as hvd

@@ -18,7 +18,7 @@ from ringtune.session.submissions import DTYPES, REDUCIBLE, Operand, reducible_n
 Array = npt.NDArray[Any]
 
 ALIGNMENT = 64
-"""Bytes; a cache line, and what lets TensorFlow take memory over without a copy."""
+"""Bytes; a cache line, and the alignment at which TensorFlow takes memory over without a copy."""
 
 _NUMBERS = {name: number for number, name in enumerate(DTYPES)}
 _BYTES = _NUMBERS["uint8"]
@@ -29,7 +29,7 @@ def checked_array(operation: str, value: Any) -> Array:
 
     Args:
         operation: Name of the operation, for the message.
-        value: An array, or what numpy makes one of.
+        value: An array, or a value that numpy makes one of.
 
     Raises:
         ConfigError: If its elements are Python objects.

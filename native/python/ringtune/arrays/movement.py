@@ -200,7 +200,7 @@ def broadcast(
 
 
 def _gathered(source: Array) -> Any:
-    """Return what makes `Gathered` of the engine's result."""
+    """Return a function that makes `Gathered` of the engine's result."""
 
     def finish(result: _engine.Result | None) -> Gathered:
         return rows_of(result, source), [] if result is None else list(result.rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain data between ranks: numbers, texts, lists, tuples, dicts and arrays, by a typed codec. Nothing is executed.
+"""Plain data between ranks: numbers, texts, lists, tuples, dicts and arrays, by a typed codec. Data is never executed.
 
 A front end adds its tensors by a `LeafTypes` of its own.
 """
@@ -23,7 +23,7 @@ class LeafTypes:
     """Values that travel as arrays, and their types on the other side."""
 
     def array_of(self, value: Any) -> tuple[str, Any] | None:
-        """Return a leaf's kind and its array; None for what is no leaf."""
+        """Return a leaf's kind and its array; None for a value that is no leaf."""
         if isinstance(value, np.generic):
             return SCALAR, value
         return (ARRAY, value) if isinstance(value, np.ndarray) else None

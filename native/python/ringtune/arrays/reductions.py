@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allreduce and reducescatter of numpy arrays; arguments mean what they mean in Horovod."""
+"""Allreduce and reducescatter of numpy arrays; arguments have their meaning in Horovod."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -64,7 +64,7 @@ def _divided(values: Array, ranks: int) -> Array:
 
 
 def check_sparse_reduction(op: ReduceOp) -> None:
-    """Refuse what has no meaning for sparse arrays; raises `ConfigError`."""
+    """Refuse an operation that sparse arrays do not have; raises `ConfigError`."""
     if op not in {Average, Sum}:
         raise ConfigError(
             f"op={reduction_of(op=op).op.name.title()} is not supported for sparse gradients; use Average or Sum, or "

@@ -32,7 +32,7 @@ class ReducedParameters:
 
     @classmethod
     def of(cls, model: DistributedDataParallel) -> "ReducedParameters":
-        """Return what the model's reducer covers.
+        """Return the parameters that the model's reducer covers.
 
         Raises:
             RuntimeError: If it cannot be found out any more.

@@ -4,10 +4,10 @@
 The new reducer is built as DDP's constructor builds one: its first step has one bucket (or, where unused parameters
 are searched for, buckets in the reverse order of the parameters), then DDP itself cuts it anew in the order in which
 the gradients arrived, equally on all ranks. It covers the parameters that the old one covers, frozen ones as well.
-Nothing here communicates.
+This module does not communicate.
 
 On a GPU the old buckets are let go of, or put back, only once the device is idle: their memory may belong to another
-stream than the one that still reads it, and the caching allocator orders nothing between the two.
+stream than the one that still reads it, and the caching allocator does not order the two.
 
 This module and `reduced_parameters` alone use DDP's private attributes, those of PyTorch 2.13
 (torch/nn/parallel/distributed.py). An older DDP has no `_bucket_config`, but `bucket_bytes_cap`, and for the first
@@ -117,7 +117,7 @@ class Rebuild:
         """Build the new reducer.
 
         Args:
-            model: Its gradients may be there already; they stay what they are.
+            model: Its gradients may be there already; they stay as they are.
             reduced: The parameters of the model's reducer.
             sizes: Sizes of the new buckets.
 
@@ -170,7 +170,7 @@ class Rebuild:
         self._before.clear()
 
     def _join_streams(self) -> None:
-        """Wait until nothing uses the buckets; a gradient that lies in one keeps its memory for this stream."""
+        """Wait until the buckets are unused; a gradient that lies in one keeps its memory for this stream."""
         parameters = [parameter for parameter in self._model.parameters() if parameter.device.type == "cuda"]
         for device in {parameter.device for parameter in parameters}:
             torch.cuda.synchronize(device)

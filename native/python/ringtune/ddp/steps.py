@@ -76,7 +76,7 @@ class StepsOfModel:
 
 
 class ForwardHooks:
-    """Hooks of the model, compiled or not. In a copy of the model, which is not tuned, they do nothing."""
+    """Hooks of the model, compiled or not. In a copy of the model, which is not tuned, they are inert."""
 
     def __init__(self, steps: StepsOfModel | None = None) -> None:
         """Pass on to the steps of a model, if there are any."""

@@ -42,8 +42,8 @@ def autotune(
         steps_per_sample: Steps in a window.
         seed: Seed of everything random in the tuner.
         model_name: A name for people.
-        accept_hook: Whether the model's communication hook, though it has a state, keeps nothing that depends on the
-            size or number of a bucket. PowerSGD's does.
+        accept_hook: Whether the model's communication hook, though it has a state, keeps no state that depends on
+            the size or number of a bucket. PowerSGD's does.
 
     Returns:
         The tuner; it is off where the model cannot be tuned.

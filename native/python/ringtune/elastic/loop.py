@@ -27,7 +27,7 @@ def run(func: Callable[..., Result]) -> Callable[..., Result]:
 
     The function gets a state as its first argument. Before each call all ranks have the same state. When a rank is
     lost, the others restore their last commit, meet again and call the function again. When workers come or leave, they
-    meet again at a commit, and keep what was trained. Any other exception passes.
+    meet again at a commit, and keep the training's progress. Any other exception passes.
 
     Args:
         func: Training function; it goes on from where its state says.

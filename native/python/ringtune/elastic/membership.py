@@ -19,11 +19,11 @@ class WorldMembership:
         return SESSION.rendezvous is not None and SESSION.rendezvous.has_update()
 
     def join(self) -> None:
-        """Join the next world; does nothing while there is one. See `ringtune.session.basics.init`."""
+        """Join the next world; returns at once while there is one. See `ringtune.session.basics.init`."""
         init()
 
     def leave(self) -> None:
-        """Leave the world; does nothing where there is none."""
+        """Leave the world; returns at once where there is none."""
         shutdown()
 
     def hurry(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies for another number of ranks: what happens to the learning rate and to the batch."""
+"""Policies for another number of ranks: changes of the learning rate and of the batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ ResizePolicy = Callable[[Resize], None]
 
 
 def keep_learning_rate(resize: Resize) -> None:
-    """Change nothing, and say so once per resize: the default, as in Horovod.
+    """Leave the learning rate, and say so once per resize: the default, as in Horovod.
 
     A program that was written for Horovod sets its learning rate in a reset callback; any other default would scale it
     twice.

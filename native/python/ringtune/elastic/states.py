@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of a training: what a commit keeps, a loss restores, and a newcomer gets."""
+"""States of a training: the values that a commit keeps, a loss restores, and a newcomer gets."""
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -80,7 +80,7 @@ class State:
         """Look for updates without keeping the state; every rank calls it at the same step.
 
         Raises:
-            HostsUpdatedInterrupt: If workers come or leave; on every rank. What was trained stays.
+            HostsUpdatedInterrupt: If workers come or leave; on every rank. The training's progress stays.
             EngineError: If the world is lost.
         """
         if self._agree():
@@ -142,7 +142,7 @@ class ObjectState(State):
 
     A commit copies the values, so that a list that grew afterwards is restored too. Values are plain data: numbers,
     texts, containers, paths, enums, dataclasses, arrays and tensors, which keep their types; see
-    `ringtune.system.plain_classes`. Nothing that arrives from another rank is executed.
+    `ringtune.system.plain_classes`. Data that arrives from another rank is never executed.
     """
 
     _handlers: dict[str, StateHandler]
@@ -184,7 +184,7 @@ class ObjectState(State):
             self._handlers[name].save(value)
 
     def register_resize_policy(self, policy: ResizePolicy) -> None:
-        """Choose what happens to learning rate and batch when the number of ranks changes.
+        """Choose the change of learning rate and batch when the number of ranks changes.
 
         Args:
             policy: Called on every rank after it has synchronized in a world of another size.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peak of a rank's memory, and its limit.
 
-On a GPU the peak is PyTorch's own (`torch.cuda.max_memory_allocated`). In CPU memory, where PyTorch counts nothing, it
+On a GPU the peak is PyTorch's own (`torch.cuda.max_memory_allocated`). In CPU memory, which PyTorch does not count, it
 is the resident memory of the process (`VmHWM`), with its libraries and the files that it has mapped. Both are reset.
 """
 
@@ -29,7 +29,7 @@ def memory_watch(device: torch.device, limit_bytes: int | None, ranks_on_host: i
 
     Args:
         device: Device of the parameters.
-        limit_bytes: Limit that the user set; None takes what the device has, less a tenth.
+        limit_bytes: Limit that the user set; None takes the device's memory, less a tenth.
         ranks_on_host: Number of ranks that share the host's memory.
     """
     if device.type == "cuda":
@@ -41,7 +41,7 @@ class CudaMemory:
     """See `MemoryWatch`; the memory of one GPU."""
 
     def __init__(self, device: torch.device, limit_bytes: int | None) -> None:
-        """Begin with the peak at zero; without a limit take what other processes leave, less a tenth of the GPU."""
+        """Begin with the peak at zero; without a limit take the memory that is free now, less a tenth of the GPU."""
         self._device = device
         self.limit_bytes = limit_bytes or self._allowed()
         self.reset()
@@ -63,7 +63,7 @@ class HostMemory:
     """See `MemoryWatch`; the resident memory of this process."""
 
     def __init__(self, limit_bytes: int | None, ranks_on_host: int) -> None:
-        """Begin with the peak at what is resident; without a limit take a share of nine tenths of what is free."""
+        """Begin with the peak at the resident memory; without a limit take a share of nine tenths of the free one."""
         share = (1.0 - SPARE_SHARE) * available_bytes() / ranks_on_host
         self.limit_bytes = limit_bytes or int(_status_bytes("VmRSS") + share)
         self.reset()
@@ -79,7 +79,7 @@ class HostMemory:
 
 
 def available_bytes(groups: ControlGroups = OWN_GROUPS) -> int:
-    """Return the memory that new work can have on this host: what is free, within the limits of the control groups.
+    """Return the memory that new work can have on this host: the free memory, within the limits of the control groups.
 
     Args:
         groups: Folder in which the kernel shows control groups.
@@ -89,7 +89,7 @@ def available_bytes(groups: ControlGroups = OWN_GROUPS) -> int:
 
 
 def _left_bytes(folder: Path) -> Iterator[int]:
-    """Yield what a control group leaves of its limit, where it has one."""
+    """Yield the rest of a control group's limit, where it has one."""
     for limit, use in _LIMITS:
         with suppress(OSError, ValueError):  # no such file, or the word "max"
             yield int((folder / limit).read_text(encoding="ascii")) - int((folder / use).read_text(encoding="ascii"))

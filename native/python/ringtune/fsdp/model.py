@@ -76,7 +76,7 @@ class FsdpModel:
         return memory_watch(self.device, limit_bytes, ranks_on_host)
 
     def extra_bytes(self, words: Words) -> int:
-        """Return the most memory that settings need beyond what the user set, by the sizes of the parameters.
+        """Return the most memory that settings need beyond the user's own, by the sizes of the parameters.
 
         Kept parameters stay from the forward pass to the backward pass; those that are gathered ahead are there beside
         them. The largest modules count, whichever they are.

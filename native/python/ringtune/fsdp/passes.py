@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward passes of a model under FSDP2: they show its steps, and each runs under the settings that are due to it.
 
-A pass with gradients runs under the settings of the tuner. One without, such as an evaluation, runs under those that
-the user made: its batch may be larger, and no backward pass would free what the tuner has kept. Before a pass with
+A pass with gradients runs under the settings of the tuner. One without, such as an evaluation, runs under the user's
+own: its batch may be larger, and no backward pass would free the parameters that the tuner keeps. Before a pass with
 gradients, parameters that the tuner keeps are freed, as they would be without it: none is older than the optimizer's.
 """
 
@@ -25,11 +25,11 @@ class Passes:
     Attributes:
         units: The modules that `fully_shard` was called on.
         settings: Settings of passes with gradients.
-        steps: Receiver of the steps; None while nobody tunes.
+        steps: Receiver of the steps; None while no tuner runs.
     """
 
     def __init__(self, model: torch.nn.Module) -> None:
-        """Take the model's hooks; nothing changes before `change`."""
+        """Take the model's hooks; the model runs as before until `change`."""
         self.units: Sequence[Unit] = units_of(model)
         self.settings = FsdpSettings()
         self.steps: Steps | None = None
@@ -118,7 +118,7 @@ class Passes:
             self.steps.end_step()
 
     def _free_kept(self, inside: Mapping[int, Unit]) -> None:
-        """Free what the tuner has kept of some units since a pass that no backward pass has followed."""
+        """Free the parameters that the tuner has kept of some units since a pass that no backward pass has followed."""
         for unit in self._kept:
             if id(unit) in inside and not unit.is_sharded and unit.is_freed_after_backward:
                 unit.free()

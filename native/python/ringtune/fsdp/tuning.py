@@ -38,13 +38,13 @@ def autotune(
     each argument stands for a variable of the environment, `log` for `AUTOTUNE_LOG`, and goes before it. Without
     `AUTOTUNE` it is on.
 
-    A config is tried only if its parameters fit into the limit beside what the model has used so far. One whose peak is
+    A config is tried only if its parameters fit into the limit beside the model's peak so far. One whose peak is
     above the limit nevertheless is left at once, by all ranks at the same step, and is not tried again.
 
     Args:
         model: The model, `fully_shard` called on it or on modules inside.
         memory_limit_bytes: Limit of each rank's peak: on a GPU of `torch.cuda.max_memory_allocated`, in CPU memory of
-            the process's resident memory. None takes what the device has beside other processes, less a tenth.
+            the process's resident memory. None takes the device's memory beside other processes, less a tenth.
         log: Path of the tuning log, which is appended to.
         max_samples: Samples that the search may take.
         max_steps: Steps within which the tuner decides.
@@ -93,7 +93,7 @@ def apply(
     forward_prefetch: int | str | None = None,
     backward_prefetch: int | str | None = None,
 ) -> None:
-    """Bring in force what a tuner has adopted in another job, without a tuner; on every rank alike, before training.
+    """Apply the settings that a tuner adopted in another job, without a tuner; on every rank, before training.
 
     Passes without gradients run as the model was set up.
 

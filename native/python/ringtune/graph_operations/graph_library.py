@@ -34,7 +34,7 @@ class GraphLibrary:
         version: Version of the framework.
         compile_flags: Flags of the compiler, the framework's among them.
         link_flags: Flags that follow the source.
-        load: Loads a file into the framework and returns what the front end uses; raises `OSError` or `AttributeError`.
+        load: Loads a file into the framework and returns its functions; raises `OSError` or `AttributeError`.
     """
 
     source: str

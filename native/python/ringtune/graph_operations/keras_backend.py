@@ -7,10 +7,10 @@ from ringtune.errors import ConfigError
 
 
 def check_keras_backend() -> None:
-    """Do nothing where Keras runs on TensorFlow.
+    """Check that Keras runs on TensorFlow.
 
     Raises:
-        ConfigError: Elsewhere; says what to do.
+        ConfigError: If it does not; the message names the remedy.
     """
     backend = keras.config.backend()
     if backend != "tensorflow":

@@ -165,8 +165,8 @@ def let_calls_overlap() -> None:
     """Keep XLA from running a small function's calls one after the other, each when the one before has ended.
 
     Ranks that compile different functions would wait for each other for ever: each for a collective that the other
-    comes to later. Calls that do nothing make the function larger than those that XLA runs in turn. On CUDA it runs all
-    calls in turn, and nothing helps.
+    comes to later. Empty calls make the function larger than those that XLA runs in turn. On CUDA it runs all
+    calls in turn, and there is no remedy.
     """
     if platform_of_backend() != "cpu":
         return
@@ -175,7 +175,7 @@ def let_calls_overlap() -> None:
 
 
 def do_nothing(size: int = 0) -> None:
-    """Make a call that does nothing part of a function that is traced; it has a result of some bytes, or none."""
+    """Make an empty call part of a function that is traced; it has a result of some bytes, or none."""
     room = [jax.ShapeDtypeStruct((size,), np.uint8)] if size else []
     jax.ffi.ffi_call(NOTHING, room, has_side_effect=True)()
 
@@ -202,7 +202,7 @@ def _mark_on_host(process_set: ProcessSet, *_: Any) -> tuple[()]:
 
 
 def call_python(function: Callable[..., Any], results: Any, *arrays: Any) -> Any:
-    """Return what a Python function makes of arrays when the compiled function comes to it.
+    """Return the results of a Python function, run on arrays when the compiled function comes to it.
 
     Args:
         function: Gets the arrays as numpy's, returns those that `results` describes. It may wait for other ranks.

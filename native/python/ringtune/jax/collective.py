@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A collective of a function that is traced, apart from its arrays: what it does, names, and the rows of each rank."""
+"""A collective of a function that is traced, apart from its arrays: operation, names, and the rows of each rank."""
 
 from collections.abc import Sequence
 from enum import IntEnum

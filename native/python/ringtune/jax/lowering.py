@@ -122,7 +122,7 @@ def _refuse(collective: Collective, place: str) -> NoReturn:
 
 
 class _Unshared(dict[Any, Any]):
-    """Lowered functions of a module by what they were lowered from, without those that hold a collective.
+    """Lowered functions of a module by their source, without those that hold a collective.
 
     JAX lowers a function once and calls it several times. Each call of a collective must be lowered apart.
     """

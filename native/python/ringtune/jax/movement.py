@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allgather, broadcast and alltoall; arguments mean what they mean in Horovod.
+"""Allgather, broadcast and alltoall; arguments have their meaning in Horovod.
 
 Shapes are fixed inside of a compiled function: there all ranks have as many rows, and the same splits.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain data between ranks: numbers, texts, lists, tuples, dicts and arrays of JAX. Nothing is executed."""
+"""Plain data between ranks: numbers, texts, lists, tuples, dicts and arrays of JAX. Data is never executed."""
 
 from typing import Any
 

@@ -36,8 +36,8 @@ def distributed(
     Several batches make one step by `optax.MultiSteps(distributed(...), every_k_schedule=k)`, which sends a gradient
     only when an update is due.
 
-    Optimizers that read more than the gradient get that combined as well, from what each rank gives of its own batch:
-    `value`, `grad`, and what `value_fn` and `grad_fn` return. So all ranks take the same steps in a line search
+    Optimizers that read more than the gradient get that combined as well, from each rank's own batch: `value`, `grad`,
+    and the results of `value_fn` and `grad_fn`. So all ranks take the same steps in a line search
     (`optax.lbfgs`), by a plateau (`reduce_on_plateau`), and with a second gradient (`sam`). `obj_fn` is refused.
 
     Args:

@@ -24,7 +24,7 @@ def broadcast_parameters(params: Any, root_rank: int = 0, *, process_set: Proces
         process_set: Ranks that take part.
 
     Raises:
-        ConfigError: Inside a compiled function, or if there is no such rank. Nothing was sent.
+        ConfigError: Inside a compiled function, or if there is no such rank. No data was sent.
         MismatchError: If shapes or dtypes differ between ranks.
         EngineError: If the world is lost.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allreduce and reducescatter of one array and of a pytree; arguments mean what they mean in Horovod."""
+"""Allreduce and reducescatter of one array and of a pytree; arguments have their meaning in Horovod."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def allreduce(
         array: Array of integers of 8 to 64 bits, float16, bfloat16, float32, float64 or bool.
         op: `Average` (default), `Sum`, `Adasum`, `Min`, `Max` or `Product`.
         name: Key that matches the ranks' arrays; without one, calls are matched by the order in which they are traced,
-            or made where nothing is traced.
+            or made where no function is traced.
         prescale_factor: Factor of the array before the reduction.
         postscale_factor: Factor of the result after it.
         process_set: Ranks that take part.

@@ -110,7 +110,7 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):  # type: ignore[misc
         save_freq: str | int = "epoch",
         filepath: str | None = None,
     ) -> None:
-        """Say what is best.
+        """Choose metric, file and direction of the best epoch.
 
         Args:
             monitor: The metric.
@@ -132,7 +132,7 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):  # type: ignore[misc
         )
 
     def _save_model(self, *arguments: Any, **options: Any) -> None:
-        """Save on rank 0; what Keras calls."""
+        """Save on rank 0; called by Keras."""
         if world_of(global_process_set).rank == 0:
             super()._save_model(*arguments, **options)
 

@@ -50,7 +50,7 @@ class ElasticRayExecutor:
         """Describe the job.
 
         Args:
-            settings: Limits of the job: what `create_settings` returns, or None for the defaults.
+            settings: Limits of the job: the result of `create_settings`, or None for the defaults.
             use_gpu: Whether each worker needs a GPU. It sees its own alone: `torch.cuda.set_device(0)`.
             cpus_per_slot: CPUs of each worker.
             gpus_per_slot: GPUs of each worker; 1 by default.
@@ -87,7 +87,7 @@ class ElasticRayExecutor:
             reset_limit: Most changes of the world, after which the job ends; None for any number.
             elastic_timeout: Longest wait, in seconds, for the smallest number of workers.
             timeout_s: Longest wait, in seconds, for a worker's process on a node that has room for it.
-            ssh_identity_file: Accepted for Horovod's sake: nothing goes over ssh.
+            ssh_identity_file: Accepted for Horovod's sake: no ssh is used.
             nics: Accepted likewise: workers take the interface that leads to the driver's node.
             min_np: Horovod's older name of `min_num_proc`.
             max_np: Horovod's older name of `max_num_proc`.
@@ -100,7 +100,7 @@ class ElasticRayExecutor:
         return ElasticRaySettings(smallest, largest, reset_limit, elastic_timeout, timeout_s, cooldown_range)
 
     def start(self) -> None:
-        """Do nothing: `run` starts the workers. Horovod's programs call it."""
+        """Return at once: `run` starts the workers. Horovod's programs call it."""
 
     def run(self, worker_fn: Callable[[], Any]) -> list[Any]:
         """Call a function on every worker until it returns, and return the results by rank.

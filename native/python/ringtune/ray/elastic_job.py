@@ -157,7 +157,7 @@ class ElasticJob:
                 self._server.announce(removed=[str(worker)])
 
     def _check(self) -> None:
-        """Raise what ends the job without a result."""
+        """Raise the error that ends the job without a result, if there is one."""
         now_s = time.monotonic()
         if self._crew:
             self._idle_since_s = now_s

@@ -31,7 +31,7 @@ class RayRoster(RangeRoster):
         self._smallest, self._largest = min_size, max_size
 
     def meeting(self, gathering: Gathering) -> Sequence[Worker] | None:
-        """Begin when all that were started are there, or enough are and nobody is expected."""
+        """Begin when all workers that were started are there, or enough are and no other is expected."""
         present = gathering.present
         if len(present) >= max(self.started, self._smallest):
             return in_rank_order(by_seniority(present)[: self._largest])

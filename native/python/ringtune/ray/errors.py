@@ -5,7 +5,7 @@ from ringtune.errors import RingtuneError
 
 
 class PlacementTimeoutError(RingtuneError, TimeoutError):
-    """The cluster had no room for the workers in time, or they did not start; nothing was left behind.
+    """The cluster had no room for the workers in time, or they did not start; no worker was left behind.
 
     Code that was written for Horovod may catch it as a TimeoutError.
     """
@@ -19,7 +19,7 @@ class WorkerLostError(RingtuneError):
     """
 
     def __init__(self, message: str, rank: int | None) -> None:
-        """Hold what is known."""
+        """Hold message and rank."""
         super().__init__(message)
         self.rank = rank
 

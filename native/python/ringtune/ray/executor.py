@@ -26,9 +26,9 @@ _END_S = 5.0  # time for the workers' exit handlers; what is left then is killed
 class RayExecutor:
     """Runs functions on ranks that are Ray actors; the functions call `init()` of their front end.
 
-    The actors live from `start()` to `shutdown()`, and so does what they hold. `with RayExecutor(...) as executor:`
-    shuts it down at the end. Ranks of a node are neighbours, and this process's settings (`AUTOTUNE*`, `RINGTUNE_*`,
-    `HOROVOD_*`) go to all.
+    The actors and their objects live from `start()` to `shutdown()`. `with RayExecutor(...) as executor:` shuts it down
+    at the end. Ranks of a node are neighbours, and this process's settings (`AUTOTUNE*`, `RINGTUNE_*`, `HOROVOD_*`) go to
+    all.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RayExecutor:
         """Describe the job; `start()` starts it.
 
         Args:
-            settings: Limits of the start: what `create_settings` returns, or None for the defaults.
+            settings: Limits of the start: the result of `create_settings`, or None for the defaults.
             num_workers: Number of ranks, packed on as few nodes as Ray can; or else `num_hosts`.
             num_hosts: Number of nodes, each with `num_workers_per_host` ranks.
             num_workers_per_host: Ranks on each node; with `num_hosts` only.
@@ -83,7 +83,7 @@ class RayExecutor:
 
         Args:
             timeout_s: Longest wait, in seconds, for the workers' processes once they have places.
-            ssh_identity_file: Accepted for Horovod's sake: nothing goes over ssh, so it is not read.
+            ssh_identity_file: Accepted for Horovod's sake: no ssh is used, so that it is not read.
             ssh_str: Accepted likewise; it is written nowhere.
             placement_group_timeout_s: Longest wait, in seconds, for places in the cluster.
             nics: Accepted likewise: ranks take the interface that has the node's address in Ray.
@@ -115,7 +115,7 @@ class RayExecutor:
             ConfigError: If it is started already, or a given placement group is too small.
             PlacementTimeoutError: If the cluster has no room, or a worker does not start, in time.
             WorkerLostError: If a worker ends meanwhile.
-            Exception: What the constructor raises, as Ray gives it.
+            Exception: The constructor's own error, as Ray gives it.
         """
         if self._members:
             raise ConfigError("the executor is started already; call shutdown() before start()")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's side of the meetings: Ray's own channel gathers the sites and tells address and key.
+"""A worker's side of the meetings: Ray's own channel gathers the sites and spreads address and key.
 
-The functions run in the workers' processes. Rank 0 listens before it tells the address, so that nobody can take its
-port, and each meeting has a key of its own. Who can submit tasks to the Ray cluster can join the job.
+The functions run in the workers' processes. Rank 0 listens before it sends the address, so that its port cannot be
+taken, and each meeting has a key of its own. Every user that can submit tasks to the Ray cluster can join the job.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outcome of a call on all workers: every result, or the one failure behind the others.
 
-A rank that raises makes the others fail as well, and so does one that dies. What is raised is the cause: the first
-exception of the user's own, else the worker that was lost, else what the engine said.
+A rank that raises makes the others fail as well, and so does one that dies. The cause is raised: the first
+exception of the user's own, else the worker that was lost, else the engine's error.
 """
 
 import time

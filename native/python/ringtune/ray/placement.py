@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places for workers in a Ray cluster: what is asked of it, and a limit for the answer that says what it has."""
+"""Places for workers in a Ray cluster: the request, and a time limit whose error lists the cluster's resources."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -164,7 +164,7 @@ def resources_text(resources: Mapping[str, float]) -> str:
 
 
 def cluster_text() -> str:
-    """Return what the cluster has, in words: in all, free, and on each node."""
+    """Return the cluster's resources, in words: in all, free, and on each node."""
     nodes = [node for node in ray.nodes() if node["Alive"]]
     each = [f"{node['NodeManagerAddress']} has {resources_text(node['Resources'])}" for node in nodes[:_SHOWN_NODES]]
     rest = f", and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""

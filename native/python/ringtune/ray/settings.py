@@ -12,7 +12,7 @@ PLACEMENT_TIMEOUT_S = 100.0
 
 @dataclasses.dataclass
 class RaySettings:
-    """Limits of `start()`; what `RayExecutor.create_settings` returns.
+    """Limits of `start()`, as `RayExecutor.create_settings` returns them.
 
     Attributes:
         timeout_s: Longest wait, in seconds, for the workers' processes once they have places.

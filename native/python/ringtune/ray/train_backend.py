@@ -40,11 +40,11 @@ class RingtuneConfig(BackendConfig):  # type: ignore[misc]  # Ray has no types w
 
     @property
     def backend_cls(self) -> type:
-        """Ray's class for what happens at the start and the end of a group of workers."""
+        """Ray's class for the start and the end of a group of workers."""
         return _RingtuneBackend
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what Ray's dashboard shows; variables may be secret."""
+        """Return the fields for Ray's dashboard; variables may be secret."""
         return {"backend": self.backend}
 
 
@@ -64,7 +64,7 @@ class _RingtuneBackend(Backend):  # type: ignore[misc]  # as above
         )
 
     def on_shutdown(self, worker_group: Any, backend_config: RingtuneConfig) -> None:
-        """Have the workers leave their world, so that what the tuner knows is kept; Ray ends them afterwards."""
+        """Have the workers leave their world, so that the tuner's results are kept; Ray ends them afterwards."""
         del backend_config
         try:
             ray.get(worker_group.execute_async(leave_world), timeout=_END_S)

@@ -52,7 +52,7 @@ class RankWorker:
         self._executable: Any = None
 
     def facts(self) -> WorkerFacts:
-        """Return what the executor must know to give this worker a rank."""
+        """Return the facts by which the executor gives this worker a rank."""
         context = ray.get_runtime_context()
         return WorkerFacts(
             node=context.get_node_id(),
@@ -89,7 +89,7 @@ class RankWorker:
             self._executable = self._guarded(kind, args, kwargs)
 
     def execute(self, point: MeetingPoint | None, rank: int, function: Callable[[Any], Any]) -> Any:
-        """Return what a function returns for the user's object."""
+        """Return the result of a function for the user's object."""
         enter_meeting(point, rank)
         return self._guarded(function, (self._executable,), {})
 
@@ -101,12 +101,12 @@ class RankWorker:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Return what a function returns for arguments."""
+        """Return the result of a function for arguments."""
         enter_meeting(point, rank)
         return self._guarded(function, args, kwargs)
 
     def train(self, function: Callable[[], Any]) -> Any:
-        """Return what the function of an elastic job returns, and tell the rendezvous how this worker has ended."""
+        """Return the result of an elastic job's function, and tell the rendezvous how this worker has ended."""
         try:
             result = function()
         except BaseException:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder through which the caller of `ringtune.run` and its ranks speak: what lies where in it, and its end.
+"""The folder through which the caller of `ringtune.run` and its ranks exchange files: its paths, and its end.
 
 The caller holds a lock in it as long as it lives, in whatever container it is: of a caller that was killed the lock is
 free, and the next call removes the folder.
@@ -25,7 +25,7 @@ HELD = "held"
 
 @dataclass(frozen=True)
 class CallFolder:
-    """A folder of one call, which nobody but its user may enter."""
+    """A folder of one call, which only its user may enter."""
 
     path: Path
 
@@ -76,7 +76,7 @@ def new_call_folder(parent: Path | None = None) -> Iterator[CallFolder]:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock; a file system without locks has none, and so nobody takes the folder for abandoned."""
+    """Hold a folder's lock; a file system without locks has none, and there no folder is taken for abandoned."""
     descriptor = None
     with suppress(OSError):
         descriptor = replace_locked(folder / HELD, b"")

@@ -15,7 +15,7 @@ class _Outcome:
     """Outcome of one worker.
 
     Attributes:
-        meeting: Number of its latest meeting; -1 if it has met nobody.
+        meeting: Number of its latest meeting; -1 if it has had none.
         rank: Its rank there.
         fields: Result, or error.
     """
@@ -37,7 +37,7 @@ def elastic_results(folder: CallFolder, code: int) -> list[Any]:
         code: Exit code of the job.
 
     Raises:
-        RankFailedError: If the job has failed, with what the first worker has raised in its last meeting.
+        RankFailedError: If the job has failed, with the error of the first worker that raised in its last meeting.
     """
     outcomes = _latest(_outcomes(folder))
     failures = [outcome for outcome in outcomes if outcome.has_failed]

@@ -13,7 +13,7 @@ class RankFailedError(RingtuneError):
     """
 
     def __init__(self, message: str, rank: int | None = None, traceback_text: str = "") -> None:
-        """Hold what is known."""
+        """Hold message, rank and traceback."""
         super().__init__(message)
         self.rank = rank
         self.traceback_text = traceback_text

@@ -2,9 +2,9 @@
 """Describes a function so that another process can make it again: by its name, or by source text.
 
 A function that a module holds under its name is imported there. One of a notebook or of the program itself is sent
-as source, together with what it uses of its surroundings: modules become imports, functions and classes of the same
-place their own source, plain data is sent along. What is left, a model or a file, has to be made inside the function,
-and so has whatever a function around it holds (a closure): they are errors that name it.
+as source, together with the names that it uses of its surroundings: modules become imports, functions and classes of
+the same place their own source, plain data is sent along. Anything else, a model or a file, has to be made inside the
+function, and so have the variables of a function around it (a closure): they are errors that name it.
 """
 
 import __future__
@@ -29,7 +29,7 @@ _ADVICE = "pass it as an argument, if it is plain data, an array or a tensor; el
 
 @dataclass(frozen=True)
 class Described:
-    """A function, or what is needed to make it again.
+    """A function, or the source and values to make it again.
 
     Attributes:
         module: Module to import it from; empty for one that comes as source.
@@ -48,7 +48,7 @@ def describe(function: Callable[..., Any]) -> Described:
     """Return how another process makes the function again.
 
     Raises:
-        ConfigError: If it cannot; the message names what is in the way.
+        ConfigError: If it cannot; the message names the obstacle.
     """
     if not isinstance(function, FunctionType):
         raise ConfigError(
@@ -84,7 +84,7 @@ class _Collected:
         self.values: dict[str, Any] = {}
 
     def text(self) -> str:
-        """Return the module's source: what is used comes before what uses it."""
+        """Return the module's source, each definition after those that it uses."""
         return "\n".join([*self._head, *self._imports, "", *self._definitions.values()])
 
     def add_function(self, name: str, function: FunctionType) -> None:
@@ -151,14 +151,14 @@ def _is_plain(thing: Any) -> bool:
 
 
 def _is_leaf(thing: Any) -> bool:
-    """Tell whether it is an array or a tensor, without importing what makes them."""
+    """Tell whether it is an array or a tensor, without importing numpy or torch."""
     kinds = (("numpy", "ndarray"), ("numpy", "generic"), ("torch", "Tensor"))
     known = [getattr(sys.modules[module], kind) for module, kind in kinds if module in sys.modules]
     return isinstance(thing, tuple(known))
 
 
 def _global_names(module: symtable.SymbolTable) -> set[str]:
-    """Return the names that a module's definitions take from its surroundings; what it defines itself is left out."""
+    """Return the names that a module's definitions take from its surroundings, without its own definitions."""
     defined = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned()}
     used = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_referenced()}
     used.update(*(_names_outside(scope) for scope in module.get_children()))
@@ -166,7 +166,7 @@ def _global_names(module: symtable.SymbolTable) -> set[str]:
 
 
 def _names_outside(scope: symtable.SymbolTable) -> set[str]:
-    """Return the global names that a function or class, and what is defined in it, uses."""
+    """Return the global names that a function or class, with the definitions inside of it, uses."""
     names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_referenced() and symbol.is_global()}
     return names.union(*(_names_outside(inner) for inner in scope.get_children()))
 

@@ -61,13 +61,13 @@ class LaunchArguments:
 
 
 def launch_arguments(arguments: Mapping[str, Any]) -> LaunchArguments:
-    """Return what the arguments of a call ask for; None, False and an empty text stand for "not given".
+    """Return the launch that the arguments of a call describe; None, False and an empty text stand for "not given".
 
     Args:
         arguments: Arguments by Horovod's names, and `np`.
 
     Raises:
-        ConfigError: If a value is not allowed, or asks for what a job cannot have.
+        ConfigError: If a value is not allowed, or asks for an option that a job cannot have.
         TypeError: If there is no such argument.
     """
     for name in arguments:

@@ -3,7 +3,7 @@
 
 The launcher is a process of its own, tied to this one's life, so that it works from any thread and in any program, a
 notebook's kernel too. The one signal handler that it changes is that of SIGTERM, while it runs on the main thread of a
-program that has none: so that a program that is ended leaves nothing behind.
+program that has none: a program that is ended by it then ends its job as well.
 """
 
 import os
@@ -131,7 +131,7 @@ def _launch(folder: CallFolder, launch: LaunchArguments, environ: Mapping[str, s
 
 
 def _results(folder: CallFolder, ranks: int, code: int) -> list[Any]:
-    """Return every rank's result, or raise what the first rank that failed has raised."""
+    """Return every rank's result, or raise the error of the first rank that failed."""
     outcomes = {rank: read_data(folder.outcome(rank)) for rank in range(ranks) if folder.outcome(rank).exists()}
     silent = sorted(set(range(ranks)) - set(outcomes))
     failures = [(outcome["at_s"], rank) for rank, outcome in outcomes.items() if "error" in outcome]

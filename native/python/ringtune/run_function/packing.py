@@ -38,7 +38,7 @@ def write_data(path: Path, value: Any) -> None:
 
 
 def read_data(path: Path) -> Any:
-    """Return what `write_data` was given; tensors are detached from any graph.
+    """Return the data that `write_data` wrote; tensors are detached from any graph.
 
     Raises:
         ConfigError: If the file is not from `write_data`.

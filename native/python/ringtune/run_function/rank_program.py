@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Program of each rank of `ringtune.run`: `python -m ringtune.run_function.rank_program FOLDER`.
 
-It makes the function again, calls it, and leaves in the folder what came of it.
+It makes the function again, calls it, and leaves its result or error in the folder.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ from .packing import read_data, write_data
 
 
 def main(folder: CallFolder) -> None:
-    """Call the function and leave its result, or what it raised; that is then raised here as well."""
+    """Call the function and leave its result or its error, which is then raised here as well."""
     if not folder.call.exists():
         raise ConfigError(
             f"the folder {folder.path} of the call is not there on host {socket.gethostname()}: ringtune.run on "
@@ -44,14 +44,14 @@ def main(folder: CallFolder) -> None:
 
 
 def _latest_place() -> tuple[int, int] | None:
-    """Return the latest meeting of this worker of an elastic job, and its rank there; None if it has met nobody."""
+    """Return the latest meeting of this worker of an elastic job, and its rank there; None if it has had none."""
     from ringtune.session.session import SESSION  # noqa: PLC0415  (a function that uses no front end needs no engine)
 
     return None if SESSION.rendezvous is None else SESSION.rendezvous.latest
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """Return what the caller is told of an error; the traceback begins in the function."""
+    """Return an error as the caller gets it; the traceback begins in the function."""
     frames = error.__traceback__
     inner = None if frames is None else frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, inner))

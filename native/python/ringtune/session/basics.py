@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joining and leaving the world, a rank's place in it, and what it runs on, with Horovod's names and meanings."""
+"""Joining and leaving the world, a rank's place in it, and its capabilities, with Horovod's names and meanings."""
 
 import importlib.util
 import os
@@ -17,7 +17,7 @@ MAX_FAILED_MEETINGS = 20  # meetings in a row that fail before `init` gives up; 
 
 
 def init(comm: None = None, process_sets: Iterable[ProcessSet | Iterable[int]] | str | None = None) -> None:
-    """Join the world that the launcher or torch describes; does nothing when that was done before.
+    """Join the world that the launcher or torch describes; returns at once when that was done before.
 
     Under a rendezvous server (`RINGTUNE_RENDEZVOUS=join://HOST:PORT`), a meeting that fails because a worker ends
     meanwhile is followed by another one, and the process of a worker that the launcher does not need any more ends here
@@ -60,7 +60,7 @@ def _has_joined(process_sets: Sequence[ProcessSet], *, may_ask_again: bool) -> b
 
 
 def shutdown() -> None:
-    """Leave the world; does nothing where there is none. `init()` may be called again, on all ranks."""
+    """Leave the world; returns at once where there is none. `init()` may be called again, on all ranks."""
     SESSION.shutdown()
 
 
@@ -108,8 +108,8 @@ def tuning_finished() -> bool:
     """Return whether the tuner has come to a decision; true where it is off.
 
     The answer changes after the same step on every rank, so that `while not tuning_finished()` around training ends
-    everywhere at once. Nothing is sent: ranks may ask as often as they like. It turns false again if the tuner later
-    calls its decision into question.
+    everywhere at once. The call sends no message: ranks may ask as often as they like. It turns false again if the
+    tuner later calls its decision into question.
     """
     return SESSION.is_tuning_finished
 
@@ -133,7 +133,7 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:  # noqa: 
 
 
 def stop_timeline() -> None:
-    """Finish the trace; does nothing where none is written; raises `ConfigError` before `init()`."""
+    """Finish the trace; returns at once where none is written; raises `ConfigError` before `init()`."""
     SESSION.require().engine.stop_timeline()
 
 

@@ -94,7 +94,7 @@ class Session:
         return self._sets
 
     def hand_over(self, listener: socket.socket) -> None:
-        """Give the next `init()` the open socket on which rank 0 meets the others, so that nobody can take its port.
+        """Give the next `init()` the open socket on which rank 0 meets the others, so that its port cannot be taken.
 
         Args:
             listener: See `open_meeting_point`. It is closed if that `init()` finds another address in its variables.
@@ -107,13 +107,13 @@ class Session:
         """Call an observer now and at each change of the world or of its process sets, and with None before it is left.
 
         Args:
-            observer: Keeps what a compiled part needs to find the engine; must not raise.
+            observer: Keeps the handle by which a compiled part finds the engine; must not raise.
         """
         self._observers.append(observer)
         observer(self._world)
 
     def init(self, process_sets: Sequence[ProcessSet | Iterable[int]] = ()) -> None:
-        """Join the world; does nothing while there is one.
+        """Join the world; returns at once while there is one.
 
         Args:
             process_sets: Sets to add at once, or their global ranks; the same on all ranks.
@@ -211,7 +211,7 @@ class Session:
         atexit.register(self._leave)
 
     def _finder(self, environ: Mapping[str, str], generation: int) -> FindPlace:
-        """Return who finds this process's place: the rendezvous server, where the environment names or named one."""
+        """Return the finder of this process's place: the rendezvous server, where the environment names or named it."""
         client = find_client(environ, self.rendezvous)
         if client is None and identify(environ) is None:
             client = self.rendezvous
@@ -227,7 +227,7 @@ class Session:
 
     @property
     def is_tuning_finished(self) -> bool:
-        """True if nothing is tried: what was decided is at most watched, or there is no tuner, or no world.
+        """True if no trial runs: the decision is at most watched, or there is no tuner, or no world.
 
         Also true under a tuner that was not asked for: no program waits for it.
         """
@@ -237,7 +237,7 @@ class Session:
         return world.engine.is_tuning_finished()
 
     def shutdown(self) -> None:
-        """Leave the world; does nothing where there is none, and in a forked child."""
+        """Leave the world; returns at once where there is none, and in a forked child."""
         world, autotune, sets = self._world, self._autotune, self._sets
         if world is None or autotune is None or os.getpid() != self._pid:
             return

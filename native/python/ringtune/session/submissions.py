@@ -2,7 +2,7 @@
 """The one way from a front end into the engine: pointers, shapes and dtypes in, handles out.
 
 A front end describes its tensors as `Operand`s and says how a result is made of the engine's; names, checks and
-what must live until the engine is done are the same for all. This module knows no framework.
+objects that must live until the engine is done are the same for all. This module knows no framework.
 
 Dtypes are the engine's numbers, positions in `DTYPES`.
 """
@@ -74,7 +74,7 @@ class Operand(NamedTuple):
         dtype: The engine's number.
         owner: The object that must live so that the memory does.
         device: The CUDA device's number, as the framework counts; -1 for CPU memory.
-        stream: On a device, the caller's current stream: the memory is ready, or free to be written, once what was
+        stream: On a device, the caller's current stream: the memory is ready, or free to be written, once the work
             enqueued there so far is done.
         streams: On a device, the framework's streams.
         size_bytes: Size of the memory where it is offered for rows of other ranks; 0 where it need not be known.
@@ -165,7 +165,7 @@ def reducible_number(operation: str, name: str) -> int:
 
 
 def check_reduction(operation: str, dtype: int, reduction: Reduction) -> None:
-    """Refuse what the engine does not reduce.
+    """Refuse a reduction that the engine does not have.
 
     Args:
         operation: Name of the operation, for the message.
@@ -173,7 +173,7 @@ def check_reduction(operation: str, dtype: int, reduction: Reduction) -> None:
         reduction: The operation and the scales.
 
     Raises:
-        ConfigError: If the dtype does not take the operation or the scales; names what is supported. A
+        ConfigError: If the dtype does not take the operation or the scales; names the supported ones. A
             `WrongTypeError` if it takes no operation.
     """
     reducible_number(operation, DTYPES[dtype])

@@ -17,7 +17,7 @@ class Call:
         args: Its positional arguments.
         kwargs: Its keyword arguments.
         variables: Environment variables of the ranks, on top of those that their worker has.
-        output: Destination of what the ranks write; None leaves it to the executors' logs.
+        output: Destination of the ranks' output; None leaves it to the executors' logs.
         returns_all: Whether every rank's result is wanted, or rank 0's alone.
     """
 

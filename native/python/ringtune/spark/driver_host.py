@@ -13,7 +13,7 @@ def driver_host(session: SparkSession, problem: str) -> str:
 
     Args:
         session: The session.
-        problem: Description of what is impossible without, for the error.
+        problem: The feature that is impossible without the host; the error's message begins with it.
 
     Raises:
         ConfigError: If executors know no way to this process: it is a client of Spark Connect.

@@ -101,14 +101,14 @@ def run_elastic(  # noqa: PLR0917  (Horovod's signature)
         env: Variables of the ranks; see `run`.
         stdout: Stream for the ranks' output; lines begin with the number of the task, which a rank keeps.
         stderr: Likewise.
-        verbose: 0 says nothing; 1 says on standard error how many ranks run, if no number was given.
+        verbose: 0 is silent; 1 writes the number of ranks to standard error, if it was not given.
         nics: Horovod's; refused, for the ranks take the network that leads to the others.
         prefix_output_with_timestamp: Whether the time is put before each line of `stdout` and `stderr`.
         min_np: Horovod's older spelling of `min_num_proc`.
         max_np: Horovod's older spelling of `max_num_proc`.
 
     Raises:
-        ConfigError: If arguments, variables or the session do not allow the job; nothing was started.
+        ConfigError: If arguments, variables or the session do not allow the job; no rank was started.
         ringtune.run_function.RankFailedError: If the job could not go on, or had no reset left.
     """
     check_refused("run_elastic", nics=nics)

@@ -26,13 +26,13 @@ CONSEQUENCE_DELAY_S = (
 
 
 def run_worker(call: Call, server: str, job_key: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Call the function as a worker; yield its result, or nothing if the job has ended without it.
+    """Call the function as a worker; yield its result, or no batch if the job has ended without it.
 
     Args:
         call: The call.
         server: Address of the rendezvous server.
         job_key: Secret of the job, in hex.
-        batches: The task's partition, which means nothing.
+        batches: The task's partition; its rows are ignored.
 
     Raises:
         RankError: If the function raised.

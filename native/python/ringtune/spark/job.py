@@ -51,7 +51,7 @@ def run(  # noqa: PLR0917  (Horovod's signature)
     prefix_output_with_timestamp: bool = False,  # noqa: FBT002
     executable: str | None = None,
 ) -> list[Any]:
-    """Run a function on ranks that are tasks of the active Spark session, and return what it returned on each.
+    """Run a function on ranks that are tasks of the active Spark session, and return each rank's result.
 
     The function calls `init()` of its front end itself. It travels with its arguments by Spark's serializer, and its
     results come back by it; closures and lambdas are possible, open files and models on a GPU are not. Ranks on one
@@ -67,9 +67,9 @@ def run(  # noqa: PLR0917  (Horovod's signature)
         use_gloo: Horovod's word for "without MPI", which is the only way here.
         extra_mpi_args: Horovod's; refused.
         env: Variables of the ranks, on top of the driver's `AUTOTUNE*`, `RINGTUNE_*` and `HOROVOD_*`.
-        stdout: Stream for what the ranks write on theirs, while they run; None leaves it to the executors' logs.
+        stdout: Stream for the ranks' standard output, while they run; None leaves it to the executors' logs.
         stderr: Likewise.
-        verbose: 0 says nothing; 1 says on standard error how many ranks run, if `num_proc` was not given.
+        verbose: 0 is silent; 1 writes the number of ranks to standard error, if `num_proc` was not given.
         nics: Horovod's; refused, for the ranks take the network that leads to the others.
         prefix_output_with_timestamp: Whether the time is put before each line of `stdout` and `stderr`.
         executable: Horovod's; refused, for the ranks run in Spark's Python.
@@ -78,7 +78,7 @@ def run(  # noqa: PLR0917  (Horovod's signature)
         The results, by rank.
 
     Raises:
-        ConfigError: If arguments, variables or the session do not allow the job; nothing was started.
+        ConfigError: If arguments, variables or the session do not allow the job; no rank was started.
         ringtune.run_function.RankFailedError: If a rank raised, with its traceback, or ended; no rank runs any more.
     """
     del use_gloo
@@ -104,7 +104,7 @@ def run_call(
         ranks: Number of ranks; None for the application's parallelism.
         start_timeout: Seconds; see `run`.
         streams: Streams for the ranks' output, by `stdout` and `stderr`.
-        is_silent: Whether nothing is said about a number of ranks that was not given.
+        is_silent: Whether a number of ranks that was not given is left unprinted.
         has_time: Whether the time is put before each line of the streams.
     """
     if ranks is not None and ranks < 1:

@@ -22,7 +22,7 @@ def check_refused(function: str, **given: Any) -> None:
 
     Args:
         function: Name of the function that has them.
-        **given: Their values; an empty one asks for nothing.
+        **given: Their values; an empty one stands for "not given".
 
     Raises:
         ConfigError: If one asks for something.

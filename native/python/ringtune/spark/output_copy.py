@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank's copy of what it writes: it goes to the driver's collector, and to the executor's log as before.
+"""A rank's copy of its output: it goes to the driver's collector, and to the executor's log as before.
 
 The descriptors are replaced and not Python's streams alone, so that the engine's lines and those of programs that the
 function starts go along. A driver that cannot be reached, or has gone, disturbs no training.
@@ -33,7 +33,7 @@ _POLL_S = 0.2
 
 @contextmanager
 def copied_output(target: OutputTarget | None, rank: int) -> Iterator[None]:
-    """Copy what this process writes to the driver; without a target, or if it cannot be reached, do nothing."""
+    """Copy this process's output to the driver; without a target, or if it cannot be reached, leave it as it is."""
     channel = None if target is None else _connected(target, rank)
     if target is None or channel is None:
         yield
@@ -88,7 +88,7 @@ class _CopiedStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def restore(self) -> None:
-        """Let the writes go where they went before; what was written is still to be read."""
+        """Let the writes go where they went before; earlier output is still to be read."""
         self._python.flush()
         self._buffer_lines(is_on=self._was_line_buffered)
         os.dup2(self.log, self._descriptor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A roster that allows a number of resets: meetings after the first. Afterwards nobody is taken in, nor replaced."""
+"""A roster that allows a number of resets: meetings after the first. Afterwards no worker is taken in or replaced."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ class LimitedRoster:
         """Take the roster.
 
         Args:
-            roster: Decides who meets.
+            roster: Decides which workers meet.
             reset_limit: Number of resets; None for any.
         """
         self._roster = roster

@@ -25,8 +25,7 @@ class HorovodRunner:
         Args:
             np: Over 0: that many task slots of the active Spark session. 0: all of its slots. Below 0: -np processes
                 on this machine, without Spark, by `ringtune.run`.
-            driver_log_verbosity: `all` shows here what the ranks write, too; it is in their executors' logs in any
-                case.
+            driver_log_verbosity: `all` shows the ranks' output here, too; it is in their executors' logs in any case.
 
         Raises:
             ConfigError: If the verbosity is not known.
@@ -47,7 +46,7 @@ class HorovodRunner:
             **kwargs: Its arguments.
 
         Raises:
-            ConfigError: If the session or the function does not allow the job; nothing was started.
+            ConfigError: If the session or the function does not allow the job; no rank was started.
             ringtune.run_function.RankFailedError: If a rank raised, with its traceback, or ended.
         """
         if self._np < 0:

@@ -112,7 +112,7 @@ class _ClassicTracker:
 
 
 class _ConnectTracker:
-    """Counts by what the server of Spark Connect reports on its way."""
+    """Counts by the progress reports of Spark Connect's server."""
 
     def __init__(self, session: SparkSession, tag: str) -> None:
         self._session: Any = session

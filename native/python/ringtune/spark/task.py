@@ -35,7 +35,7 @@ def run_rank(call: Call, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
     Args:
         call: The call.
-        batches: The task's partition, which means nothing.
+        batches: The task's partition; its rows are ignored.
 
     Raises:
         RankError: If the function raised.

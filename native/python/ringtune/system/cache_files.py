@@ -32,7 +32,7 @@ def user_cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def within(limit_s: float, action: Callable[[], T]) -> T:
-    """Return what a file action returns, or raise what it raises; a late action is left behind.
+    """Return the result of a file action, or raise its error; a late action is left behind.
 
     Args:
         limit_s: Deadline, seconds.

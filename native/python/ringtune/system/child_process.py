@@ -166,7 +166,7 @@ class Child:
         return self._lines.popleft() if self._lines else None
 
     def take_from(self, pipe: int) -> bool:
-        """Take what stands in its standard output or error; return False at the end."""
+        """Take the bytes that wait in its standard output or error; return False at the end."""
         data = os.read(pipe, _READ_BYTES)
         if not data:
             self._open.remove(pipe)
@@ -181,7 +181,7 @@ class Child:
         return bool(data)
 
     def ends_within(self, limit_s: float | None) -> bool:
-        """Wait for its end, and return whether it came within a time limit; drops what it writes meanwhile.
+        """Wait for its end, and return whether it came within a time limit; drops its output meanwhile.
 
         Args:
             limit_s: Time limit in seconds; None waits for ever.
@@ -204,10 +204,10 @@ class Child:
                 (os.killpg if self._has_session else os.kill)(self.pid, number)
 
     def end(self, grace_s: float = GRACE_S, *, number: int = signal.SIGTERM) -> int:
-        """End it and what is left of its group, reap it, and close its pipes; idempotent.
+        """End it and the rest of its group, reap it, and close its pipes; idempotent.
 
         Args:
-            grace_s: Time between the request and SIGKILL, seconds; at 0 nothing is requested.
+            grace_s: Time between the request and SIGKILL, seconds; at 0 no request is sent.
             number: Signal that requests the end.
 
         Returns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rare lines for people on stderr, in the form of the engine's own; a closed stderr or a full disk disturbs nobody."""
+"""Rare lines for people on stderr, in the form of the engine's own; a closed stderr or a full disk raises no error."""
 
 import os
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ class Console:
     level: str = "warning"
 
     def debug(self, text: str) -> None:
-        """Write what helps to find a fault."""
+        """Write a line that helps to find a fault."""
         self._write("debug", text)
 
     def info(self, text: str) -> None:
-        """Write what is good to know."""
+        """Write a line that is good to know."""
         self._write("info", text)
 
     def warning(self, text: str) -> None:
-        """Write what the user should act on."""
+        """Write a line that the user should act on."""
         self._write("warning", text)
 
     def _write(self, level: str, text: str) -> None:
@@ -40,7 +40,7 @@ class Console:
 
 
 def write_line(text: str) -> None:
-    """Write one line to stderr with one call, so that lines of several ranks do not mix; only what is printable."""
+    """Write one line to stderr with one call, so that lines of several ranks do not mix; without control characters."""
     try:
         os.write(STDERR_DESCRIPTOR, f"{printable_lines(text)}\n".encode("utf-8", "backslashreplace"))
     except OSError:  # nobody listens; there is nobody to tell

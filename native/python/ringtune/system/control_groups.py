@@ -22,7 +22,7 @@ class ControlGroups:
         """Yield the folders of this process's group and of those around it; a container shows the inner ones alone.
 
         Args:
-            controller: The kernel's name for what is limited, such as "cpu" or "memory".
+            controller: The kernel's name for the limited resource, such as "cpu" or "memory".
         """
         try:
             lines = self.groups.read_text(encoding="utf-8").splitlines()

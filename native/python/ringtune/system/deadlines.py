@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls with a deadline: each runs in a daemon thread, and the caller waits no longer than the deadline allows.
 
-A call that misses its deadline is left behind, for Python cannot stop a thread. The module knows nothing else of
-ringtune, so that the tuner and everything around it share it.
+A call that misses its deadline is left behind, for Python cannot stop a thread. The module is independent of the rest
+of ringtune, so that the tuner and all other packages share it.
 """
 
 import threading
@@ -45,7 +45,7 @@ class WallDeadline:
         return max(self._end_s - time.monotonic(), 1e-3)
 
     def start(self) -> None:
-        """Do nothing: the clock runs already."""
+        """Return at once: the clock runs already."""
 
     def is_exceeded(self) -> bool:
         """Return whether the limit is over."""
@@ -53,12 +53,12 @@ class WallDeadline:
 
 
 def call_with_deadline(call: Callable[[], T], deadline: CallDeadline, thread_name: str) -> T:
-    """Return what `call` returns, or raise what it raises.
+    """Return the result of `call`, or raise its error.
 
     Args:
-        call: Runs in a daemon thread; nobody sees what it does after its deadline.
+        call: Runs in a daemon thread; its result after the deadline is dropped.
         deadline: The time limit, unused so far.
-        thread_name: Name of the thread, for people who debug.
+        thread_name: Name of the thread, for debuggers.
 
     Raises:
         DeadlineExceeded: If the call is late.

@@ -39,7 +39,7 @@ def append_lines(descriptor: int, lines: bytes, *, is_alone: bool = False) -> No
     Args:
         descriptor: A file, open for reading and appending; a pipe or a device takes the lines as they come.
         lines: Lines with their newlines; empty to end a torn line alone.
-        is_alone: Whether nobody else writes to the file: what a failed write has written is then taken back.
+        is_alone: Whether no other process writes to the file: a failed write's bytes are then taken back.
 
     Raises:
         OSError: If not all was written.

@@ -28,7 +28,7 @@ class EventLoop:
     """Calls back when a descriptor is ready. Not thread-safe; owns none of the descriptors."""
 
     def __init__(self, *, takes_files: bool = False) -> None:
-        """Watch nothing yet.
+        """Begin without descriptors.
 
         Args:
             takes_files: Whether regular files and `/dev/null` can be watched too, which epoll refuses. Such a loop has
@@ -135,4 +135,4 @@ def signals_in(loop: EventLoop, callback: Callable[[int], None], extra: tuple[in
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """Do nothing: the number reaches the loop through the pipe."""
+    """Ignore it: the number reaches the loop through the pipe."""

@@ -28,7 +28,7 @@ class ListenAddress:
 
     @classmethod
     def parse(cls, text: str) -> "ListenAddress":
-        """Return what `9400`, `0.0.0.0:9400` or `[::]:9400` says; ValueError when it says none."""
+        """Return the address in `9400`, `0.0.0.0:9400` or `[::]:9400`; ValueError when there is none."""
         match = _WITH_ADDRESS.fullmatch(text.strip())
         if match is None:
             if not _PORT_ALONE.fullmatch(text.strip()):

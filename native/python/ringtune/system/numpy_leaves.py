@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays and numbers of numpy as leaves of plain data: description, bytes, and back; see `ringtune.system.plain_data`.
 
-A number keeps its type: what leaves as `numpy.float64` arrives as `numpy.float64`.
+A number keeps its type: a `numpy.float64` arrives as a `numpy.float64`.
 """
 
 from typing import Any

@@ -49,11 +49,11 @@ def read_option_file(path: Path, option: str, loader: type[yaml.SafeLoader] = ya
 
 
 class _ExcessError(Exception):
-    """A text has more of something than options need; the message says of what, and in which line."""
+    """A text exceeds a limit that no options need; the message names the excess and its line."""
 
 
 def _measure(text: str, loader: type[yaml.SafeLoader]) -> None:
-    """Raise `_ExcessError` where a text has too much of something; nothing is built of it."""
+    """Raise `_ExcessError` where a text exceeds a limit; no value is built of it."""
     measure = _Measure()
     for event in yaml.parse(text, loader):
         measure.take(event)
@@ -71,7 +71,7 @@ class _Measure:
         self._behind: dict[str, int] = {}  # values behind each anchor; one that is open may contain itself
 
     def take(self, event: Any) -> None:
-        """Count what an event stands for."""
+        """Count the values and characters of an event."""
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, before = self._around.pop()
             self._name(anchor, self._values - before)
@@ -87,7 +87,7 @@ class _Measure:
             self._name(event.anchor, 1)
 
     def fault(self) -> str:
-        """Return what there is too much of; empty for nothing."""
+        """Return the limit that is exceeded, in words; empty for none."""
         if len(self._around) > MAX_DEPTH:
             return f"lists and mappings are over {MAX_DEPTH} levels deep"
         if self._characters > MAX_VALUE_CHARACTERS:

@@ -14,7 +14,7 @@ from .whole_file import replace_whole
 
 
 def write_output_file(path: Path, content: bytes) -> None:
-    """Replace a file's content as a whole; what a link of one's own, a device or a pipe leads to is written in place.
+    """Replace a file's content as a whole; the target of one's own link, a device or a pipe is written in place.
 
     Args:
         path: The file; it keeps its permissions, if it is there.

@@ -10,8 +10,8 @@
 | members of enums | class and name |
 | named tuples, dataclasses, subclasses of list and dict that only add methods | class and fields |
 
-A class goes by module and name. It is found among the modules that this process has imported, and nothing is imported
-for it. No method of a found class is called: neither `__init__` nor `__setstate__`, nor what `__reduce__` names.
+A class goes by module and name. It is found among the modules that this process has imported; no module is imported
+for it. No method of a found class is called: neither `__init__` nor `__setstate__`, nor the one named by `__reduce__`.
 """
 
 import argparse
@@ -123,7 +123,7 @@ def put_together(parts: Parts) -> Any:
 
 
 def _standard_parts(kind: type, value: Any) -> Parts | None:
-    """Return the parts of what the interpreter and its library have; None for anything else."""
+    """Return the parts of a value of the interpreter's and its library's types; None for any other."""
     name = kind.__name__
     parts: Parts | None = None
     if kind in {bytes, bytearray}:
@@ -224,7 +224,7 @@ def _is_named_tuple(kind: type) -> bool:
 
 
 def _definitions(kind: type) -> dict[str, Any]:
-    """Return what a class and its bases define, without asking the class."""
+    """Return the definitions of a class and its bases, without asking the class."""
     return {name: thing for base in reversed(type.mro(kind)) for name, thing in vars(base).items()}
 
 
@@ -363,7 +363,7 @@ def _found(module: str, qualname: str, is_sound: Callable[[type], bool]) -> Any:
 
 
 def _look_up(module: str, qualname: str) -> Any:
-    """Return what a module that was imported holds under a name; None if there is nothing. Runs no code of it."""
+    """Return the value that an imported module holds under a name; None if there is none. Runs no code of it."""
     holder: Any = sys.modules.get(module)
     for name in str(qualname).split("."):
         holder = vars(holder).get(name) if isinstance(holder, types.ModuleType | type) else None

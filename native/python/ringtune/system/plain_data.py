@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain data to JSON and back, exactly: types survive, floats to the last bit, and nothing is ever executed.
+"""Plain data to JSON and back, exactly: types survive, floats to the last bit, and data is never executed.
 
 | Python | JSON |
 |---|---|
@@ -11,7 +11,7 @@
 | other objects of `plain_classes` | `{"form": name, "detail": JSON, "parts": array}` |
 | array or tensor | `{"leaf": number, "kind": name, "dtype": name, "shape": array}`; its values travel apart |
 
-What a leaf is, the caller says: this module knows no framework, and no numpy.
+The caller decides which values are leaves: this module knows no framework, and no numpy.
 """
 
 import json
@@ -41,7 +41,7 @@ class Leaf(NamedTuple):
 FindLeaf = Callable[[Any], Leaf | None]
 """Describes a value if it is a leaf; raises `ConfigError` for one that cannot be sent."""
 MakeLeaf = Callable[[int, Leaf], Any]
-"""Returns what stands for the leaf of a number."""
+"""Returns the array, tensor or number of a leaf."""
 
 
 def encode(value: Any, find_leaf: FindLeaf, private_modules: Collection[str] = ()) -> tuple[bytes, list[Any]]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Foreign text in the form that a person may be shown: no control characters, no escape sequences, no forged lines.
 
-Foreign is all that this process did not write: files of options, logs, names of hosts, what a service or another worker
-says. A terminal obeys escape sequences, and a shell takes a line of its own for a command.
+Text is foreign if another process wrote it: files of options, logs, names of hosts, messages of a service or of
+another worker. A terminal obeys escape sequences, and a shell takes a line of its own for a command.
 """
 
 import unicodedata
@@ -16,7 +16,7 @@ _LARGEST_SHOWN = 10**MOST_CHARACTERS
 
 
 def printable(text: str) -> str:
-    """Return a text as one line: other spaces become a space, and what is not printable becomes its escape."""
+    """Return a text as one line: other spaces become a space, and a character that is not printable its escape."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escaped(character) for character in text)
@@ -30,11 +30,11 @@ def printable_lines(text: str) -> str:
 
 
 def shown(value: object, most: int = MOST_CHARACTERS) -> str:
-    """Return a foreign value for a message: text and numbers shortened, the kind alone of what contains others.
+    """Return a foreign value for a message: text and numbers shortened, containers by their kind alone.
 
     Args:
         value: A value of a parsed file or message; one that contains others may be far larger than its source.
-        most: Characters at most, dots for what is left out included.
+        most: Characters at most, dots for the omitted ones included.
     """
     if not isinstance(value, _SCALARS):
         return "a mapping" if isinstance(value, dict) else f"a {type(value).__name__}"

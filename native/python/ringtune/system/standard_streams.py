@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps descriptors 0 to 2 for the standard streams, also where a process was started with them closed.
 
-Else the next file that is opened gets such a number, and what is printed to standard error is written into it: into
-the memory of the gradients, onto a connection. `base/descriptors.h` does the same for what the engine opens itself.
+Else the next file that is opened gets such a number, and output to standard error is written into it: into the memory
+of the gradients, onto a connection. `base/descriptors.h` does the same for descriptors that the engine opens itself.
 """
 
 import contextlib

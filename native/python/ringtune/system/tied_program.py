@@ -44,7 +44,7 @@ def die_with_parent(parent_pid: int, number: int = signal.SIGKILL) -> bool:
         number: The signal.
 
     Returns:
-        Whether the parent is still alive; if not, nobody would send the signal any more.
+        Whether the parent is still alive; if not, the signal would never come.
     """
     _control(PR_SET_PDEATHSIG, number)
     return os.getppid() == parent_pid
@@ -79,7 +79,7 @@ def _keep(command: list[str], parent_pid: int) -> int:
 
 
 def _start(command: list[str]) -> int:
-    """Start the command in a process group of its own, with nothing blocked; return its process id."""
+    """Start the command in a process group of its own, with no signal blocked; return its process id."""
     pid = os.fork()
     if pid:
         return pid

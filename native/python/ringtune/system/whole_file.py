@@ -30,7 +30,7 @@ def whole_file(
         The open file, which appends; its descriptor stays that of the file after the rename.
 
     Raises:
-        OSError: If it cannot be written, or is there and must not be; nothing is left behind, whatever the error.
+        OSError: If it cannot be written, or is there and must not be; no partial file is left, whatever the error.
     """
     if is_new and path.exists():  # said before the work, not after it
         raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))

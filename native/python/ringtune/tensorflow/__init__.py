@@ -138,5 +138,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Refuse a name that is not here; one of Horovod's with what to use in its place."""
+    """Raise for a name that is not here; for one of Horovod's, name its replacement."""
     raise gap_error("tensorflow", name)

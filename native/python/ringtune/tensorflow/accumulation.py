@@ -11,7 +11,7 @@ class GradientAccumulator:
     """Sums of the gradients of one optimizer, in variables of their own that are not saved with the optimizer's."""
 
     def __init__(self, passes: int, *, is_averaged: bool) -> None:
-        """Begin with nothing.
+        """Begin without sums.
 
         Args:
             passes: Number of passes after which the sums are used.

@@ -13,14 +13,14 @@ class Collective(Protocol):
     """One call of a collective: its way forward, and back for the gradients."""
 
     def forward(self, tensors: Tensors) -> tuple[Tensors, Any]:
-        """Run it; return the results, and what `backward` needs to know."""
+        """Run it; return the results, and the values that `backward` needs."""
 
     def backward(self, saved: Any, gradients: Tensors) -> Tensors:
         """Return the gradients of the inputs, given those of the results."""
 
 
 def apply(collective: Collective, values: Sequence[Any]) -> list[Any]:
-    """Run a collective on what TensorFlow makes tensors of; the results have gradients where the inputs are watched."""
+    """Run a collective on tensors or values convertible to them; results have gradients where inputs are watched."""
 
     def node(*tensors: Any) -> Any:
         results, saved = collective.forward(tensors)

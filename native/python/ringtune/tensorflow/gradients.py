@@ -99,7 +99,7 @@ class GradientReducer:
     _local: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # variables, by their key
 
     def keep_local(self, variable: Any) -> None:
-        """Leave the gradients of a variable that this rank has for itself out of what is combined."""
+        """Leave the gradients of a variable that this rank has for itself out of the reductions."""
         self._local[variable_key(variable)] = variable
 
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
@@ -269,12 +269,12 @@ def _divided(gradient: Any, ranks: int) -> Any:
 
 
 def _tensors(entries: Sequence[_Dense | _Sparse]) -> list[Any]:
-    """Return what goes to the host."""
+    """Return the tensors that go to the host."""
     return [tensor for entry in entries for tensor in entry.tensors]
 
 
 def _specs(entries: Sequence[_Dense | _Sparse]) -> list[tf.TensorSpec]:
-    """Return what comes back."""
+    """Return the specs of the tensors that come back from the host."""
     return [spec for entry in entries for spec in entry.specs]
 
 

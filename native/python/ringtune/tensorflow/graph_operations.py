@@ -76,13 +76,13 @@ class GraphOperations(NamedTuple):
 
 
 def can_take(dtype: tf.DType) -> bool:
-    """Return whether the operations take tensors of a dtype; the host says what is wrong with others."""
+    """Return whether the operations take tensors of a dtype; for others the host raises the error."""
     return dtype.name in REDUCIBLE
 
 
 @cache
 def graph_operations() -> GraphOperations:
-    """Return what there is in this environment; looks once."""
+    """Return the operations of this environment; looks once."""
     try:
         module = tensorflow_library(tf).find()
     except ConfigError as error:

@@ -68,5 +68,5 @@ def grouped_positions(groups: Groups, variables: Sequence[Any]) -> list[list[int
 
 
 def variable_key(variable: Any) -> int:
-    """Return what a Keras variable and the TensorFlow variable inside of it have in common; unique while they live."""
+    """Return a key common to a Keras variable and the TensorFlow variable inside of it; unique while they live."""
     return id(getattr(variable, "value", variable)) if hasattr(variable, "path") else id(variable)

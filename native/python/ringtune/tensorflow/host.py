@@ -15,7 +15,7 @@ from ringtune.arrays import Array
 from ringtune.errors import ConfigError
 
 HostFunction = Callable[[list[Array]], Sequence[Array]]
-"""Takes the arrays of the tensors and returns those of the results. It must not write into what it takes."""
+"""Takes the arrays of the tensors and returns those of the results. It must not write into its arguments."""
 
 
 def call_host(function: HostFunction, tensors: Sequence[Any], specs: Sequence[tf.TensorSpec]) -> list[Any]:

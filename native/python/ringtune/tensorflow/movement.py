@@ -76,7 +76,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Alltoall:
-    """One alltoall; see `Collective`. What it saves is how many rows came from each rank."""
+    """One alltoall; see `Collective`. It saves the number of rows from each rank."""
 
     splits: Any
     name: str | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain data between ranks: numbers, texts, lists, tuples, dicts, arrays and tensors. Nothing is executed.
+"""Plain data between ranks: numbers, texts, lists, tuples, dicts, arrays and tensors. Data is never executed.
 
 `session` is Horovod's, of TensorFlow 1; these functions run where TensorFlow runs eagerly.
 """

@@ -87,7 +87,7 @@ class DistributedMixin:
     _is_average_of_passes: bool
 
     def register_local_var(self, var: Any) -> None:
-        """Leave the gradients of a variable that this rank has for itself out of what is combined."""
+        """Leave the gradients of a variable that this rank has for itself out of the reductions."""
         self._reducer.keep_local(var)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
@@ -128,7 +128,7 @@ class DistributedMixin:
         super().__setattr__(name, value)
 
     def _accumulator(self) -> GradientAccumulator:
-        """Return this instance's sums, kept out of what Keras tracks and saves."""
+        """Return this instance's sums, kept out of the state that Keras tracks and saves."""
         members = vars(self)
         if "_sums_of_passes" not in members:
             members["_sums_of_passes"] = GradientAccumulator(self._passes, is_averaged=self._is_average_of_passes)

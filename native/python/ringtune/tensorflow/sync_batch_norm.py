@@ -16,7 +16,7 @@ from .reductions import allreduce
 class SyncBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[misc]  # Keras has no types
     """Stands for `keras.layers.BatchNormalization`, with statistics over the ranks while training.
 
-    Forward and backward give what a single process with the whole batch would compute, up to rounding. Ranks may have
+    Forward and backward give the result of a single process with the whole batch, up to rounding. Ranks may have
     batches of different sizes; layers must run in one order on all ranks. A saved model names this class: give
     `custom_objects={"SyncBatchNormalization": SyncBatchNormalization}` to load it.
     """
@@ -30,7 +30,7 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[m
         """Make a layer.
 
         Args:
-            fused: Horovod's; false or None, for fused kernels know nothing of other ranks.
+            fused: Horovod's; false or None, for fused kernels cannot include other ranks.
             process_set: Ranks that take part statistics are taken; a loaded model takes them over all.
             options: Those of `keras.layers.BatchNormalization`.
 
@@ -43,7 +43,7 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[m
         self._process_set = process_set
 
     def _moments(self, inputs: Any, mask: Any) -> tuple[Any, Any]:
-        """Return mean and variance of each channel over the batches of all ranks; what Keras calls while training."""
+        """Return mean and variance of each channel over the batches of all ranks; called by Keras while training."""
         if world_of(self._process_set).size == 1:
             moments: tuple[Any, Any] = super()._moments(inputs, mask)
             return moments

@@ -28,7 +28,7 @@ def DistributedGradientTape(  # noqa: N802, PLR0917  (Horovod's name and signatu
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,  # noqa: FBT002  (Horovod's signature)
 ) -> tf.GradientTape:
-    """Return a tape that shares what `gradtape` records, and whose `gradient()` combines over the ranks.
+    """Return a tape that shares the records of `gradtape`, and whose `gradient()` combines over the ranks.
 
     The end of each `gradient()` is the end of a step to the tuner.
 
@@ -85,7 +85,7 @@ def PartialDistributedGradientTape(  # noqa: N802, PLR0917  (Horovod's name and 
     """Return a `DistributedGradientTape` that leaves the gradients of some layers on their rank.
 
     Args:
-        gradtape: See `DistributedGradientTape`, and so for what is not named here.
+        gradtape: See `DistributedGradientTape`, and so for parameters not listed here.
         device_dense: Horovod's; without effect.
         device_sparse: Horovod's; without effect.
         compression: Encoding of gradients on the way.
@@ -125,7 +125,7 @@ class _DistributedTape(tf.GradientTape):  # type: ignore[misc]  # TensorFlow has
     reducer: GradientReducer
 
     def register_local_source(self, source: Any) -> None:
-        """Leave the gradient of a variable that this rank has for itself out of what is combined."""
+        """Leave the gradient of a variable that this rank has for itself out of the reductions."""
         self.reducer.keep_local(source)
 
     def gradient(self, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:

@@ -68,7 +68,7 @@ def broadcast_(
 
 
 def broadcast_global_variables(root_rank: int) -> NoReturn:
-    """Raise `ConfigError`: TensorFlow 2 keeps no list of all variables; the text says what to call."""
+    """Raise `ConfigError`: TensorFlow 2 keeps no list of all variables; the text names the calls to use."""
     raise ConfigError(
         f"broadcast_global_variables({root_rank}) is not possible, for TensorFlow 2 keeps no list of all variables; "
         f"call broadcast_variables(model.weights, {root_rank}) and broadcast_variables(optimizer.variables, "

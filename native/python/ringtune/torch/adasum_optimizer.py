@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distributed optimizer with Adasum: ranks step alone, and what their steps changed is combined."""
+"""The distributed optimizer with Adasum: ranks step alone, and the changes of their steps are combined."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -44,7 +44,7 @@ class AdasumMixin(WrappedOptimizer):
     def attach(
         self, named_parameters: Sequence[NamedParameter], compression: CompressorClass, process_set: ProcessSet
     ) -> None:
-        """Take over what to combine; called once, before anything else."""
+        """Take over the parameters to combine; called once, before any other method."""
         self._compression = compression
         self._process_set = process_set
         self._labels, self._names = {}, {}
@@ -53,10 +53,10 @@ class AdasumMixin(WrappedOptimizer):
         self._name_parameters(named_parameters)
 
     def synchronize(self) -> None:
-        """Do nothing: gradients are not combined."""
+        """Return at once: gradients are not combined."""
 
     def skip_synchronize(self) -> AbstractContextManager[None]:
-        """Raise `ConfigError`: a step combines what it changed, so that its communication cannot be left out."""
+        """Raise `ConfigError`: a step combines its own changes, so that its communication cannot be left out."""
         raise ConfigError("skip_synchronize() is not possible with op=Adasum; call step() alone")
 
     @counted_by_schedulers
@@ -68,7 +68,7 @@ class AdasumMixin(WrappedOptimizer):
             closure: Computes loss and gradients anew; may be called several times.
 
         Returns:
-            What the wrapped optimizer's `step` returns.
+            The result of the wrapped optimizer's `step`.
 
         Raises:
             ConfigError: If ranks train different parameters; raised on every rank.

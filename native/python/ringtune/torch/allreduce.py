@@ -102,7 +102,7 @@ class Allreduce:
 
 
 def into(tensor: torch.Tensor, buffer: Buffer) -> Finish:
-    """Return what brings a result from its buffer into the caller's tensor and returns that."""
+    """Return a function that brings a result from its buffer into the caller's tensor and returns that."""
 
     def finish(_: object) -> torch.Tensor:
         if buffer.is_copy:

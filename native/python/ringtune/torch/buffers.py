@@ -38,7 +38,7 @@ class CudaStreams:
         return stream
 
     def note_use(self, owner: Any, device: int) -> None:
-        """Let torch reuse the memory of a tensor only after what was enqueued on the current stream so far."""
+        """Let torch reuse a tensor's memory only after the work enqueued so far on the current stream."""
         owner.record_stream(torch.cuda.current_stream(device))
 
 
@@ -134,7 +134,7 @@ def contiguous(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def operand_of(memory: torch.Tensor) -> Operand:
-    """Return a contiguous tensor that nobody else writes to as the engine takes it."""
+    """Return a contiguous tensor, which no other code writes to, as the engine takes it."""
     if memory.is_cuda:
         return _on_device(memory, tuple(memory.shape))
     return Operand(memory.data_ptr(), tuple(memory.shape), _NUMBERS[memory.dtype], memory)
@@ -162,7 +162,7 @@ def rows_of(operation: str, tensor: torch.Tensor) -> Operand:
 
 
 def tensor_of(result: _engine.Result | None, source: Operand) -> torch.Tensor:
-    """Return the rows that an operation brought: without a copy, or on the device of what this rank gave.
+    """Return the rows that an operation brought: without a copy, or on the device of this rank's input.
 
     Args:
         result: The engine's.

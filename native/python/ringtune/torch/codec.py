@@ -39,7 +39,7 @@ def decode(text: bytes, make_leaf: MakeLeaf) -> Any:
 
 
 def empty_carrier(leaf: Leaf) -> torch.Tensor:
-    """Return memory for what carries a leaf.
+    """Return memory for a leaf's carrier.
 
     Raises:
         ConfigError: If this process does not know the leaf's dtype.

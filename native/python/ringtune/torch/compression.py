@@ -11,7 +11,7 @@ class Compressor:
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """Return what travels, and what `decompress` needs to know."""
+        """Return the tensor to send, and the context for `decompress`."""
         raise NotImplementedError
 
     @staticmethod

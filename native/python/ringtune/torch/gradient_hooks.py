@@ -29,7 +29,7 @@ class Reducer(Protocol):
 
 
 class GradientHook:
-    """Calls the reducer as long as its optimizer lives, so that a replaced optimizer's hooks do nothing."""
+    """Calls the reducer as long as its optimizer lives, so that a replaced optimizer's hooks are inert."""
 
     def __init__(self, reducer: "weakref.ref[Any]") -> None:
         """Call the reducer that is behind the reference."""

@@ -5,7 +5,7 @@ A hook on every trained parameter submits its gradient as soon as autograd has a
 of the optimizer's parameters, tells the other ranks in a note which of them have gradients, submits zeros for those
 that only other ranks have, and waits for all. The hook runs in autograd's threads, everything else in the main thread;
 backward has returned before `synchronize` is called, and each parameter has one thread, so that the entry into a world
-alone needs a lock. What is submitted acts on the stream that is current where the hook runs.
+alone needs a lock. A submission acts on the stream that is current where the hook runs.
 """
 
 import threading
@@ -91,7 +91,7 @@ class GradientReducer:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the backward passes that were accumulated; nothing may be in flight."""
+        """Forget the backward passes that were accumulated; no gradient may be in flight."""
         self.is_combined = False
         self._hooks.close()
         self._watch.end()
@@ -104,7 +104,7 @@ class GradientReducer:
 
         Raises:
             ConfigError: If weights were changed by these gradients before they were combined, or other ranks step with
-                them. Where nothing is in flight the ranks have not spoken, and a first change of weights is told later.
+                them. With no gradient in flight the ranks exchange no notes, and a change of weights is reported later.
             EngineError: If the world is lost.
         """
         moved = self._watch.has_moved()
@@ -195,7 +195,7 @@ class GradientReducer:
 
         Raises:
             ConfigError: If a rank changed gradients in flight, or weights so that the ranks' differ; if ranks have
-                different parameters, or some throw away what others step with; raised on every rank.
+                different parameters, or some throw gradients away that others step with; raised on every rank.
             EngineError: If a gradient differs between ranks or the world is lost; the first error, after all other
                 gradients were waited for.
         """
@@ -220,7 +220,7 @@ class GradientReducer:
         self.is_combined = not is_discarding
 
     def _finish(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> Sequence[GradientEntry]:
-        """Submit what other ranks have, and wait for all; return what was submitted, in its order."""
+        """Submit the gradients that only other ranks have, and wait for all; return all submitted ones in order."""
         nobodys = [entries[index] for index in said.absent]
         try:
             self._submit_missing(world, entries, nobodys)
@@ -234,7 +234,7 @@ class GradientReducer:
         return submitted
 
     def _submit_missing(self, world: World, entries: Sequence[GradientEntry], nobodys: Sequence[GradientEntry]) -> None:
-        """Submit what is not in flight, but for what no rank has, unless others of its group wait for it."""
+        """Submit gradients not in flight, except those that no rank has, unless their group waits for them."""
         skipped = set(map(id, nobodys))
         groups = {entry.group for entry in entries if id(entry) not in skipped} - {NO_GROUP}
         for entry in entries:
@@ -256,7 +256,7 @@ class GradientReducer:
         return first
 
     def _abandon(self) -> None:
-        """Forget what is in flight: other ranks will not submit it."""
+        """Forget the gradients in flight: other ranks will not submit theirs."""
         self._in_flight = []
         self.restart()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain data between ranks: numbers, texts, lists, tuples, dicts, arrays and tensors, by a typed codec.
 
-Nothing that arrives is executed.
+Data that arrives is never executed.
 """
 
 from typing import Any

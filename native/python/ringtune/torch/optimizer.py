@@ -45,7 +45,7 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
     rank that is not in `process_set` the optimizer steps alone. A parameter that no rank has used keeps its value; one
     that some have used counts as zeros on the others. From `backward()` to `synchronize()` or `step()` gradients must
     be neither read nor written: a write that torch knows of is a `ConfigError` on every rank. With `op=Adasum` each
-    rank steps with its own gradients, and what the steps changed is combined by Adasum.
+    rank steps with its own gradients, and the changes of the steps are combined by Adasum.
 
     Args:
         optimizer: Any torch optimizer.
@@ -163,7 +163,7 @@ class DistributedMixin(WrappedOptimizer):
                 the step are combined, too.
 
         Returns:
-            What the wrapped optimizer's `step` returns.
+            The result of the wrapped optimizer's `step`.
 
         Raises:
             ConfigError: See `synchronize`; raised before the step, on every rank.
@@ -290,7 +290,7 @@ def _has_gradients(param_groups: Any) -> bool:
 
 
 def _average_loss(loss: Any, process_set: ProcessSet) -> Any:
-    """Return the mean of the ranks' losses: a tensor, a number or a scalar of numpy's; what else a closure returns."""
+    """Return the mean of the ranks' losses: a tensor, a number or a scalar of numpy's; other values unchanged."""
     if isinstance(loss, torch.Tensor):
         return allreduce(loss.detach(), name="closure.loss", process_set=process_set)
     number = loss[()] if isinstance(loss, np.ndarray) and loss.ndim == 0 else loss

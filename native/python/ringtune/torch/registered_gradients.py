@@ -3,10 +3,10 @@
 
 A parameter's gradient has a *home* there. A fresh gradient of autograd's is copied into it as soon as it is complete,
 while it is still in the cache, and the home becomes the parameter's gradient; a gradient that was accumulated in its
-home stays there. So nothing has to be zeroed, and a parameter without a gradient has none.
+home stays there. Homes need no zeroing, and a parameter without a gradient has none.
 
-Homes lie side by side in the order in which rank 0's gradients become ready, so that what is reduced together is one
-range of memory.
+Homes lie side by side in the order in which rank 0's gradients become ready, so that gradients reduced together are
+one range of memory.
 """
 
 import sys

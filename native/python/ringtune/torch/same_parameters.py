@@ -54,7 +54,7 @@ def check_same_parameters(world: World, process_set: ProcessSet, parameters: Seq
 
 
 def difference_of_parameters(process_set: ProcessSet, parameters: Sequence[NamedParameter]) -> ConfigError:
-    """Return the error that names what ranks' optimizers do not have in common; called on all ranks.
+    """Return the error that names a difference between the ranks' optimizers; called on all ranks.
 
     Raises:
         EngineError: If the world is lost.
@@ -70,7 +70,7 @@ def difference_of_parameters(process_set: ProcessSet, parameters: Sequence[Named
 
 
 def _difference(first: dict[str, str], theirs: dict[str, str], rank: int) -> str | None:
-    """Return what is different between the parameters of rank 0 and another rank, by name and description."""
+    """Return the difference between the parameters of rank 0 and another rank, by name and description."""
     lone = next((name for name in [*theirs, *first] if (name in theirs) != (name in first)), None)
     if lone is not None:
         holder, other = (rank, 0) if lone in theirs else (0, rank)

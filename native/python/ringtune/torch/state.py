@@ -30,7 +30,7 @@ def broadcast_parameters(params: Parameters, root_rank: int, process_set: Proces
 
     Raises:
         ConfigError: If a tensor cannot be taken, a name comes twice, or there is no such rank; a `WrongTypeError` if
-            `params` is neither. Nothing was sent.
+            `params` is neither. No data was sent.
         MismatchError: If shapes or dtypes differ between ranks.
         EngineError: If the world is lost.
     """
@@ -62,7 +62,7 @@ def broadcast_optimizer_state(
         process_set: Ranks that take part.
 
     Raises:
-        ConfigError: If the state holds what cannot be sent; raised on every rank.
+        ConfigError: If the state holds a value that cannot be sent; raised on every rank.
         EngineError: If the world is lost.
     """
     del model

@@ -49,7 +49,7 @@ class StepAgreement:
     def reach(
         self, world: World, entries: Sequence[GradientEntry], *, is_discarding: bool = False, is_early: bool = False
     ) -> StepNote:
-        """Tell this rank's note and return what all say.
+        """Send this rank's note and return all ranks' notes combined.
 
         Args:
             world: World whose ranks take part.
@@ -89,7 +89,7 @@ class StepAgreement:
         return said
 
     def check(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> None:
-        """Raise the error that the ranks' notes call for, if any; called once nothing is in flight.
+        """Raise the error that the ranks' notes call for, if any; called once no gradient is in flight.
 
         Raises:
             ConfigError: If a rank changed gradients in flight, used them on its own, or does something else with them

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The step note: what ranks tell each other once their backward passes have ended, in one small tensor.
+"""The step note: the message that ranks exchange once their backward passes have ended, in one small tensor.
 
-It says which parameters have a gradient, so that one that no rank used keeps none; and what went wrong, so that an
-error is raised on all ranks or on none. Its elements are float32 and combined as gradients are, so that it travels in
-one operation with small gradients; a positive scale leaves "no rank", "some" and "all" apart.
+It marks the parameters that have a gradient, so that one that no rank used keeps none; and the faults of the step, so
+that an error is raised on all ranks or on none. Its elements are float32 and combined as gradients are, so that it
+travels in one operation with small gradients; a positive scale leaves "no rank", "some" and "all" apart.
 
 | element | 1 where |
 |---|---|
-| 0 | the rank takes part: what the others are compared with, since ranks that have joined count as zeros |
+| 0 | the rank takes part; the reference for the other elements, since ranks that have joined count as zeros |
 | 1 | the gradients are combined only to be thrown away |
 | 2 | the gradients are combined before a closure is called |
 | 3 | parameters were added, removed, trained for the first time, or changed in dtype or shape |
@@ -31,7 +31,7 @@ _TAKES_PART, _DISCARDS, _IS_EARLY, _HAS_NEWS, _HAS_MOVED, _HEADER = range(6)
 
 @dataclass(frozen=True)
 class StepNote:
-    """One rank's note, or what all of them say.
+    """One rank's note, or all ranks' notes combined.
 
     Attributes:
         discards: Whether a rank throws the gradients away.
@@ -77,7 +77,7 @@ class StepNotes:
         """Send this rank's note.
 
         Returns:
-            The handle, and what `read` takes once the handle was waited for.
+            The handle, and the table that `read` takes once the handle was waited for.
 
         Raises:
             EngineError: If the world is lost.
@@ -94,7 +94,7 @@ class StepNotes:
         return start_allreduce(world, self._name, (operand, operand), self._reduction, lambda _: None), table
 
     def read(self, table: torch.Tensor) -> StepNote:
-        """Return what all ranks' notes say together."""
+        """Return all ranks' notes combined."""
         one = table[_TAKES_PART]
         if torch.equal(table, self._plain * one):
             return _PLAIN

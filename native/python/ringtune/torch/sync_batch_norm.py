@@ -18,7 +18,7 @@ from .untraced import untraced
 class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):  # noqa: SLF001  (the base of torch's three)
     """Stands for `torch.nn.BatchNorm1d`, `2d` and `3d`, with statistics over the ranks while training.
 
-    Forward and backward give what a single process with the whole batch would compute, up to rounding. Ranks may have
+    Forward and backward give the result of a single process with the whole batch, up to rounding. Ranks may have
     batches of different sizes; layers must run in one order on all ranks. In evaluation no rank needs another, with
     running statistics or without. Arguments are those of torch's, and `process_set`, over which statistics are taken.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that `torch.compile` leaves out of its graphs.
 
-The compiler would trace the engine's calls, and what they find out about gradients, as if they were a model's
+The compiler would trace the engine's calls, and their findings about gradients, as if they were a model's
 arithmetic. Here it breaks the graph, runs the function as it stands, and goes on behind it.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An optimizer becomes distributed in place: the same object, with a class of ours before its own.
 
-So there is one state by construction: a scheduler made before wrapping, a logger or a scaler that holds the optimizer
-sees what the training loop sees, whatever replaces `param_groups` or `state` later.
+There is one state by construction: a scheduler made before wrapping, a logger or a scaler that holds the optimizer
+sees the training loop's own state, even if `param_groups` or `state` are replaced later.
 """
 
 # ruff: noqa: SLF001  (a scaler has no hook but what it reads; schedulers look for a private mark)

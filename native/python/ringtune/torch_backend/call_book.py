@@ -69,11 +69,11 @@ class CallBook:
         return self.number
 
     def end(self, number: int) -> None:
-        """Take note that somebody has seen the end of a call."""
+        """Take note that the end of a call was seen."""
         self._open.pop(number, None)
 
     def open(self, most: int) -> dict[int, str]:
-        """Return the oldest calls whose end nobody has seen: texts by number."""
+        """Return the oldest calls whose end no caller has seen: texts by number."""
         return dict(islice(self._open.items(), most))
 
     def differ(self, number: int) -> None:

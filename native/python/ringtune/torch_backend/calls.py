@@ -32,7 +32,7 @@ class Calls:
             store: Torch's store for this group.
             rank: This rank.
             size: Number of ranks.
-            futures: Keeper of the futures that nobody drives.
+            futures: Keeper of the futures that no caller drives.
             book: Numbers and names; the compiled form's calls may be in it, too.
         """
         self.futures = futures

@@ -77,11 +77,11 @@ class RingtuneGroup(ProcessGroup):
         self._group_name = name
 
     def getGroupDesc(self) -> str:  # noqa: N802  (torch's name)
-        """Return what the group is for."""
+        """Return the group's purpose."""
         return self._group_desc
 
     def setGroupDesc(self, description: str) -> None:  # noqa: N802  (torch's name)
-        """Take what the group is for."""
+        """Take the group's purpose."""
         self._group_desc = description
 
     @property
@@ -323,7 +323,7 @@ class RingtuneGroup(ProcessGroup):
         return work
 
     def _limit(self, opts: Any, timeout: timedelta | None = None) -> float | None:
-        """Return the time limit of one call, seconds; None where nobody has set another one than the group's."""
+        """Return the time limit of one call, seconds; None where the call sets none beside the group's."""
         given = opts if isinstance(opts, timedelta) else timeout or getattr(opts, "timeout", None)
         if given is None or given <= timedelta():
             return self._limit_s

@@ -32,5 +32,5 @@ def exchange_key(given: torch.Tensor) -> Key:
 
 
 def text_of(key: Key) -> str:
-    """Return what ranks compare of a call."""
+    """Return the text of a call that ranks compare."""
     return " ".join(str(part) for part in key)

@@ -55,19 +55,19 @@ class PatientExchange:
         Args:
             store: Torch's store; keys are this meeting's.
             rank: 0 or 1.
-            is_over: Function that returns whether nobody needs the meeting any more.
+            is_over: Function that returns whether the meeting is needed no more.
         """
         self._store = store
         self._rank = rank
         self._is_over = is_over
 
     def gather(self, text: str) -> Sequence[str]:
-        """See `RankChannel`; raises `CollectiveTimeout` if nobody needs the meeting any more."""
+        """See `RankChannel`; raises `CollectiveTimeout` if the meeting is needed no more."""
         self._store.set(f"site/{self._rank}", text)
         return () if self._rank != 0 else (text, self._get("site/1"))
 
     def spread(self, text: str) -> str:
-        """See `RankChannel`; raises `CollectiveTimeout` if nobody needs the meeting any more."""
+        """See `RankChannel`; raises `CollectiveTimeout` if the meeting is needed no more."""
         if self._rank != 0:
             return self._get("answer")
         self._store.set("answer", text)
@@ -127,10 +127,10 @@ def join_pair(member: Member, world: World, peers: tuple[int, int], is_over: Any
         member: This rank's part in the group.
         world: The group's world.
         peers: The two ranks in the group, the lower one first.
-        is_over: Function that returns whether nobody needs the meeting any more.
+        is_over: Function that returns whether the meeting is needed no more.
 
     Raises:
-        CollectiveTimeout: If nobody needs it any more.
+        CollectiveTimeout: If the meeting is needed no more.
         PeerLostError: If the other rank ended meanwhile.
     """
     own = peers.index(member.rank)

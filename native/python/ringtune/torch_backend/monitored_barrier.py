@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monitored barrier: rank 0 learns through torch's store who has come, and names who has not."""
+"""Monitored barrier: rank 0 learns through torch's store which ranks have come, and names the missing ones."""
 
 import time
 

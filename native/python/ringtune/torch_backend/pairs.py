@@ -130,7 +130,7 @@ class Message:
         return self._is_over
 
     def copy_to(self, room: torch.Tensor) -> None:
-        """Put what was received into flat bytes, unless it was received there.
+        """Put the received bytes into flat memory, unless they were received there.
 
         Raises:
             ConfigError: If it does not fit.

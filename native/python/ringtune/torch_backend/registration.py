@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registration of the backend with torch, which calls it while torch itself is being imported.
 
-It loads neither the engine nor anything else of torch, and nothing that goes wrong here reaches torch.
+It loads neither the engine nor any other module of torch, and keeps its own errors from torch.
 """
 
 import os
@@ -13,7 +13,7 @@ SUBSTITUTE_NAME = "RINGTUNE_TORCH_BACKEND"
 
 
 def register() -> None:
-    """Make the backend's name known to `torch.distributed`; does nothing where torch was built without it."""
+    """Make the backend's name known to `torch.distributed`; ignored where torch was built without it."""
     chosen = os.environ.get(SUBSTITUTE_NAME)
     try:
         distributed: Any = sys.modules["torch.distributed.distributed_c10d"]

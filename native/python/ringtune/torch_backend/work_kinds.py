@@ -9,7 +9,7 @@ from .works import EngineWork, FutureKeeper
 
 
 class MessageWork(EngineWork):
-    """A message; knows who has sent it."""
+    """A message; knows its sender."""
 
     source = -1
     sources: list[int] | None = None
@@ -27,12 +27,12 @@ class Unnumbered:
         """Serve messages.
 
         Args:
-            futures: Keeper of the futures that nobody drives.
+            futures: Keeper of the futures that no caller drives.
         """
         self.futures = futures
 
     def check(self) -> None:
-        """Compare nothing: a message concerns two ranks alone."""
+        """Return at once: a message concerns two ranks alone, so that there is no comparison."""
 
     def explained(self, work: EngineWork, error: RingtuneError) -> RingtuneError:
         """Return the error as it is."""

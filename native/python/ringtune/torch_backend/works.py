@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Torch's `Work` for operations of the engine: a caller that waits does the engine's work itself.
 
-No thread completes a work. What waits for its future without a call of ours, as DDP does for its buckets, is served
-where the backward pass ends; for all else `FutureKeeper` looks now and then.
+No thread completes a work. A future awaited without a call of ours, as DDP's for its buckets, is served where the
+backward pass ends; for all else `FutureKeeper` looks now and then.
 """
 
 import threading
@@ -48,7 +48,7 @@ class Surroundings(Protocol):
 
     @property
     def futures(self) -> "FutureKeeper":
-        """Keeper of the futures that nobody drives."""
+        """Keeper of the futures that no caller drives."""
 
 
 class EngineWork(Work):
@@ -136,7 +136,7 @@ class EngineWork(Work):
         return self._error
 
     def synchronize(self) -> None:
-        """Wait: what follows on the caller's stream finds the outputs."""
+        """Wait: later work on the caller's stream finds the outputs."""
         self.wait()
 
     def result(self) -> list[torch.Tensor]:
@@ -215,7 +215,7 @@ def overdue(call: str, number: int, limit_s: float) -> CollectiveTimeout:
 
 
 class WorkFuture(torch.futures.Future[list[torch.Tensor]]):
-    """Future of a work, or of what a callback makes of one; waiting for it waits for the work."""
+    """Future of a work, or of a callback's result; waiting for it waits for the work."""
 
     def __init__(self, work: EngineWork) -> None:
         """Begin without a value.
@@ -242,7 +242,7 @@ class WorkFuture(torch.futures.Future[list[torch.Tensor]]):
         super().add_done_callback(callback)
 
     def then(self, callback: Callable[[Any], Any]) -> "WorkFuture":  # type: ignore[override]
-        """Return a future of what the callback makes of this one, once it is done."""
+        """Return a future of the callback's result; the callback runs once this one is done."""
         child = WorkFuture(self._work)
 
         def run(parent: Any) -> None:
@@ -256,7 +256,7 @@ class WorkFuture(torch.futures.Future[list[torch.Tensor]]):
 
 
 class FutureKeeper:
-    """Futures whose work nobody may wait for: torch's C++ waits for a future itself, and drives no engine.
+    """Futures whose work may be awaited by no caller: torch's C++ waits for a future itself, and drives no engine.
 
     In a backward pass, the works are waited for when it ends, before DDP looks at its buckets. For all else a thread
     looks for works that have ended: for callbacks, and for DDP with a static graph, whose first pass starts and awaits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations in flight: what they keep alive until they are synchronized, and names for those that have none.
+"""Operations in flight: objects kept alive until they are synchronized, and names for operations without one.
 
 A handle is an object that knows its engine, so that handles of different worlds are never taken for each other. The
 table of its world holds it until the engine has let go of its buffers, whatever the caller does with it.
@@ -14,7 +14,7 @@ from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
 
 Finish = Callable[[_engine.Result | None], Any]
-"""Called with the engine's result once an operation is done; returns what `synchronize` returns."""
+"""Called with the engine's result once an operation is done; returns the result of `synchronize`."""
 
 
 class WaitingEngine(Protocol):
@@ -157,8 +157,8 @@ class Operation(Handle):
 class DeviceOperation(Operation):
     """One operation of the engine on the memory of a device.
 
-    `wait` returns once the result is enqueued: the stream that is current then waits for it, the host does not. What
-    is enqueued on that stream afterwards, `finish` included, finds the result in place.
+    `wait` returns once the result is enqueued: the stream that is current then waits for it, the host does not. Later
+    work on that stream, `finish` included, finds the result in place.
     """
 
     __slots__ = ()
@@ -257,7 +257,7 @@ def _outcome(handle: Handle) -> tuple[Any, RingtuneError | None]:
 
 
 class HandleTable:
-    """The operations of one world that nobody has synchronized yet. Thread-safe, for gradient hooks have threads."""
+    """The operations of one world that are not synchronized yet. Thread-safe, for gradient hooks have threads."""
 
     def __init__(self) -> None:
         self._in_flight: dict[int, Handle] = {}  # needs no lock: each change is one operation of the interpreter

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process sets: worlds of some of the ranks, each with an engine of its own, so that they run at the same time.
 
-Adding and removing a set is something that all ranks of the global world do together: they compare what they were
-asked for through the global engine, so that a difference is an error on every rank and not a hang.
+All ranks of the global world add and remove a set together: they compare their arguments through the global engine,
+so that a difference is an error on every rank and not a hang.
 """
 
 import json
@@ -108,7 +108,7 @@ class ProcessSet:
         self._claims.clear()
 
     def claim_name(self, name: str) -> str:
-        """Return a name for good that nobody else has: the second claim of `x` gets `x#2`.
+        """Return a name for good that no other caller has: the second claim of `x` gets `x#2`.
 
         Ranks that claim in one order get the same names. `shutdown()` frees them all.
 
@@ -217,7 +217,7 @@ class SetRegistry:
         return [process_set.world for process_set in self._sets.values() if process_set.included()]
 
     def _agreed_place(self, number: int, ranks: list[int], *, is_added: bool) -> Place | None:
-        """Compare what all ranks name, and return this rank's place in the new world; None if it has none."""
+        """Compare all ranks' arguments, and return this rank's place in the new world; None if it has none."""
         problem = self._problem(ranks, is_added=is_added)
         is_member = problem is None and self._world.rank in ranks
         listener: socket.socket | None = None
@@ -276,7 +276,7 @@ class SetRegistry:
             raise
 
     def _exchange(self, name: str, own: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return what every rank of the global world said, in their order."""
+        """Return the messages of all ranks of the global world, in their order."""
         memory = np.frombuffer(json.dumps(own).encode(), dtype=np.uint8)
         engine = self._world.engine
         handle = engine.allgather_async(f"ringtune.process_set.{name}", memory.ctypes.data, memory.shape, _UINT8)

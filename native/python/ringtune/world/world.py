@@ -60,8 +60,8 @@ class World:
         job_key: Secret of the ranks; empty in a world of one.
         tls: Protection of the connections between ranks.
         interface: This host's address towards rank 0.
-        machines: On rank 0, what each machine declares about itself; empty elsewhere.
-        calls: On rank 0, what allreduces took when the algorithm table was measured; empty where that is not known.
+        machines: On rank 0, each machine's facts about itself; empty elsewhere.
+        calls: On rank 0, the allreduces timed when the algorithm table was measured; empty where they are not known.
         handles: Objects that asynchronous operations of this rank must keep alive.
         gradient_set: The gradients that a step submits.
         step_ends: Steps that each GPU has still to pass, as the front end that marks them keeps them.
@@ -137,10 +137,10 @@ def join_world(
     Args:
         environ: The environment.
         find_place: Returns this process's place, within a time limit in seconds.
-        prepare: Called on rank 0 with its settings before the meeting; what it raises stops every rank.
+        prepare: Called on rank 0 with its settings before the meeting; an error that it raises stops every rank.
         listener: Socket that is open already where rank 0 meets the others. The meeting takes it, or it is closed if
             the environment names another address; the caller closes it if this call raises.
-        is_first: Whether this process has not initialised before: what was said once need not be said again.
+        is_first: Whether this process has not initialised before: later initialisations omit messages already printed.
 
     Raises:
         ConfigError: If a setting or the launch is wrong, here or on another rank.
@@ -215,7 +215,7 @@ def part_settings(settings: Settings, layout: Layout, ranks: Sequence[int]) -> S
 
 
 def public_offer(settings: Settings) -> Offer:
-    """Return what this rank tells the others; secrets stay with whom they were given to."""
+    """Return this rank's settings for the others; secrets stay on the rank that was given them."""
     given, effective = (
         {name: value for name, value in values.items() if name not in SECRET_NAMES}
         for values in (settings.given, settings.effective())
@@ -241,7 +241,7 @@ def _read_tls(environ: Mapping[str, str]) -> tuple[Tls, RingtuneError | None]:
 
 
 def _prepare(prepare: Prepare, settings: Settings, place: Place, failure: RingtuneError | None) -> RingtuneError | None:
-    """Return what keeps this rank from starting, so that the others hear of it; first what is known already."""
+    """Return the failure that keeps this rank from starting, so that the others hear of it; a known one first."""
     try:
         if failure is not None:
             return failure
@@ -330,7 +330,7 @@ def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part
 
 
 def _unprotected(layout: Layout, settings: Settings, tls: Tls) -> tuple[str, ...]:
-    """Return what the user should know of data that leave a host beside TLS, a sentence each."""
+    """Return notes for the user on data that leave a host beside TLS, a sentence each."""
     if not tls.is_on or layout.host_count == 1:
         return ()
     found = []
@@ -386,7 +386,7 @@ def _shut_down_on_failure(engine: _engine.Engine) -> Iterator[None]:
 
 @contextmanager
 def _shortage_explained() -> Iterator[None]:
-    """Turn the lack of file descriptors, wherever it shows, into what to do about it."""
+    """Turn the lack of file descriptors, wherever it shows, into an error that names the remedy."""
     try:
         yield
     except OSError as error:

@@ -135,7 +135,7 @@ class SamplerHandler(StateHandler):
         return {"epoch": value.epoch, "length": len(value.mask())}
 
     def load(self, value: ElasticSampler, state: Any) -> Any:
-        """Take the epoch; `synced` joins what was processed."""
+        """Take the epoch; `synced` joins the processed indices."""
         value.epoch = state["epoch"]
         value.check_length(state["length"])
         return value

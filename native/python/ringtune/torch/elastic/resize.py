@@ -30,7 +30,7 @@ def scale_learning_rate(resize: Resize) -> None:
         resize: The change of the number of ranks.
 
     Raises:
-        ConfigError: If a scheduler that is not torch's has rates of its own, or is no `LRScheduler`; nothing is scaled.
+        ConfigError: If a scheduler that is not torch's has rates of its own, or is no `LRScheduler`; no rate changes.
     """
     values = [value for name, value in vars(resize.state).items() if not name.startswith("_")]
     schedulers: dict[int, torch.optim.lr_scheduler.LRScheduler] = {}
@@ -55,7 +55,7 @@ class _Scaling:
         self._seen: dict[int, torch.Tensor] = {}
 
     def apply(self, holder: dict[str, Any], names: tuple[str, ...]) -> None:
-        """Scale what a dictionary holds under some names."""
+        """Scale the values that a dictionary holds under some names."""
         for name in names:
             if holder.get(name) is not None:
                 holder[name] = self._scaled(holder[name])
@@ -109,7 +109,7 @@ def _may_be_rate(name: str, value: Any) -> bool:
 
 
 def _check_kind(value: Any) -> None:
-    """Refuse what sets an optimizer's rates and is no scheduler of torch's kind."""
+    """Refuse an object that sets an optimizer's rates and is no scheduler of torch's kind."""
     is_known = isinstance(value, torch.optim.Optimizer | torch.optim.lr_scheduler.LRScheduler | torch.nn.Module)
     if is_known or not callable(getattr(value, "step", None)):
         return

@@ -68,8 +68,8 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch, with all indices unprocessed and in another order.
 
-        An epoch that is under way goes on: the same number again changes nothing until all indices are processed, so
-        that a training function may call it first and be called again after a reset.
+        An epoch that is under way goes on: the same number again is ignored until all indices are processed, so that a
+        training function may call it first and be called again after a reset.
 
         Args:
             epoch: Number of the epoch.

@@ -9,7 +9,7 @@ import torch
 
 
 def snapshot(tree: Any, room: Any = None) -> Any:
-    """Return a copy of a tree whose tensors share nothing with it.
+    """Return a copy of a tree whose tensors share no memory with it.
 
     Args:
         tree: State, such as a `state_dict()`.
@@ -41,7 +41,7 @@ def _mapping_snapshot(tree: Mapping[Any, Any], room: Mapping[Any, Any]) -> Any:
 
 
 def has_room(tensor: torch.Tensor, room: Any) -> bool:
-    """Return whether a tensor is one that holds what another one holds."""
+    """Return whether `room` can hold a copy of a tensor: same shape, dtype, device and layout."""
     return (
         isinstance(room, torch.Tensor)
         and not torch.nn.parameter.is_lazy(room)

@@ -32,7 +32,7 @@ CHUNKED = (HIERARCHICAL, RING)
 NEAR = 2.0
 """Ratio of predicted times up to which the second best candidate is measured against the best one."""
 PROBE_SIZES = (_KIB, 64 * _KIB, 1024 * _KIB)
-"""Messages that show latency and rate, bytes: the largest is past what a shaped link lets through at any rate."""
+"""Messages that show latency and rate, bytes: the largest exceeds the burst that a shaped link passes unshaped."""
 PROBE_SHARE = 24
 """A probe's expected call may take this part of the time that there is: a few are made."""
 MESSAGE_S = 10e-6
@@ -61,7 +61,7 @@ class LinkTimes:
     def of_doubling(
         cls, small: CallTime, large: CallTime, algorithm: str, ranks_per_host: Sequence[int]
     ) -> "LinkTimes":
-        """Return what two allreduces by recursive doubling tell.
+        """Return the link times that follow from two allreduces by recursive doubling.
 
         Args:
             small: The shorter one.
@@ -77,7 +77,7 @@ class LinkTimes:
 
 @dataclass(frozen=True)
 class HostsToMeasure:
-    """Hosts of a job, and what may reduce between them.
+    """Hosts of a job, and the algorithms that may reduce between them.
 
     Attributes:
         defaults: The compiled-in rows.

@@ -40,7 +40,7 @@ class TableChoice:
         store: TableStore,
         console: Console,
     ) -> None:
-        """Take what decides.
+        """Take the engine, its settings and the store of tables.
 
         Args:
             engine: This rank's.
@@ -70,8 +70,8 @@ class TableChoice:
         Args:
             machines: Facts that each machine declares about itself.
             carrier: Transport of the data: `shm`, `tcp`, `tls` or `mpi`.
-            is_whole: Whether these are all ranks. Some of them have a layout of their own, and take what is kept for
-                it, if anything is, without a word.
+            is_whole: Whether these are all ranks. A part of them has a layout of its own, and takes the table kept for
+                it, if there is one, without a message.
 
         Raises:
             ConfigError: If the given file has no table, or one that cannot serve this job.
@@ -154,7 +154,7 @@ class TableChoice:
         )
 
     def _load_kept(self, key: TableKey) -> str | None:
-        """Return why what is kept cannot be used, if it cannot."""
+        """Load the kept table; return the reason if it cannot be used."""
         path = self._store.path(key)
         try:
             table = self._store.load(key)
@@ -172,7 +172,7 @@ class TableChoice:
         return None
 
     def _measured(self, key: TableKey) -> AlgorithmTable | None:
-        """Measure, and set what was found; None where the ranks have no room for the messages."""
+        """Measure, and set the new table; None where the ranks have no room for the messages."""
         self._console.info(f"measuring which algorithm and chunk are the fastest here, for at most {LIMIT_S:g} s")
         begin_s, load = time.monotonic(), _load()
         max_bytes = sizes_for(self._ranks_per_host)[-1]

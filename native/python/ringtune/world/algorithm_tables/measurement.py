@@ -2,9 +2,9 @@
 """Measurement of the algorithm table: candidates, time limits, and the test that replaces a compiled-in value.
 
 Each size has a contest. The candidates run in turn, round by round, and the one with the best median of the rounds'
-ratios to the compiled-in value meets it again, alone, in rounds of their own: what looked best by chance does not look
-so twice. Only who wins by the margin there replaces it. Sizes grow, so that it is known before each whether its contest
-fits into the time that is left; what no contest was held for stays compiled in.
+ratios to the compiled-in value meets it again, alone, in rounds of their own: a candidate that looked best by chance
+does not look so twice. It replaces the value only if it wins by the margin there. Sizes grow, so that it is known
+before each whether its contest fits into the time that is left; sizes without a contest keep the compiled-in value.
 """
 
 import time
@@ -96,7 +96,7 @@ def sizes_for(ranks_per_host: Sequence[int]) -> list[int]:
 
 
 def plan_on_one_host(defaults: Sequence[TableRow], algorithms: Sequence[str], ranks: int) -> MeasurementPlan:
-    """Return what there is to measure.
+    """Return the plan of the measurement on one host.
 
     Args:
         defaults: The compiled-in rows.
@@ -166,7 +166,7 @@ class _Measurement:
         return self._completed()
 
     def _contest(self, size_class: SizeClass, contests_left: int) -> AlgorithmCandidate | None:
-        """Return who wins a size; None where there is no time to find out, here and for all that is larger."""
+        """Return the winner of a size; None where the time is too short for its contest, and so for all larger ones."""
         default, *others = size_class.candidates
         if not others:
             return default
@@ -227,7 +227,7 @@ class _Measurement:
 
 
 def _joined(rows: Sequence[TableRow]) -> list[TableRow]:
-    """Return the rows with neighbours that differ in nothing but their bound made one."""
+    """Return the rows with neighbours that differ in their bound alone made one."""
     joined: list[TableRow] = []
     for row in rows:
         if joined and joined[-1][1:] == row[1:]:
@@ -253,7 +253,7 @@ def _calls_in(seconds: float, call_s: float) -> int:
 
 
 def _untimed_calls(size_class: SizeClass) -> float:
-    """Return what precedes each batch, in calls."""
+    """Return the cost of the untimed part of each batch, in calls."""
     return min(1.0, _UNTIMED_BYTES / size_class.max_bytes)
 
 

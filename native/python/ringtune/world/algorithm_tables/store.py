@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps algorithm tables in the user's cache folder, one JSON file for each key.
 
-Files are replaced as a whole: who reads one meets the old table or the new one. Knows nothing of engines.
+Files are replaced as a whole: a reader meets the old table or the new one. The module does not know engines.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class TableStore:
         return self._folder / f"{hashlib.sha256(canonical.encode()).hexdigest()[:16]}.json"
 
     def load(self, key: TableKey) -> AlgorithmTable | None:
-        """Return what is kept for a key, None if nothing is.
+        """Return the table kept for a key, None if there is none.
 
         Raises:
             TableFileError: If something else is in its file.
@@ -68,7 +68,7 @@ class TableStore:
         return path
 
     def tables(self) -> list[tuple[Path, AlgorithmTable | None]]:
-        """Return the folder's files with their tables, None for what is none."""
+        """Return the folder's files with their tables, None for a file that is not a table."""
         return [(path, _readable(path)) for path in sorted(self._folder.glob("*.json"))]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The algorithm table as a value: rows by size, what they were measured for, and both as JSON.
+"""The algorithm table as a value: rows by size, the key that they were measured for, and both as JSON.
 
 Whether an engine can serve every message by the rows is for the engine to say (`Engine.set_algorithm_table`).
 """
@@ -105,12 +105,12 @@ class AlgorithmTable:
         return self.load > BUSY_LOAD and load < CALM_LOAD
 
     def summary(self) -> str:
-        """Return what it is for and what it says, for people."""
+        """Return its key and its rows, for people."""
         where = f"{self.key.get('layout')} ranks per host over {self.key.get('carrier')}"
         return f"{where}, ringtune {self.key.get('version')}, at a load of {self.load:g}: {describe(self.rows)}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
+        """Return the table as JSON; the inverse of `from_json`."""
         rows = [row._asdict() for row in self.rows]
         calls = [call._asdict() for call in self.calls]
         numbers = {"measured_s": self.measured_s, "load": self.load}
@@ -118,7 +118,7 @@ class AlgorithmTable:
 
     @classmethod
     def from_json(cls, data: object) -> "AlgorithmTable":
-        """Return the table that `to_json` wrote; ValueError says what is no part of one."""
+        """Return the table that `to_json` wrote; ValueError names the part that is wrong."""
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ValueError(f"it has no 'schema' of {SCHEMA}")
         key, rows, calls = data.get("key"), data.get("rows"), data.get("calls", [])

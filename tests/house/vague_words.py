@@ -23,7 +23,6 @@ CEILINGS: Mapping[str, int] = {
     "benchmarks": 8,
     "docs": 9,
     "examples": 14,
-    "native/python/ringtune/tuning": 10,
     "tests": 16,
     "tests/e2e": 13,
     "tests/gpu": 10,

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning jobs: what all share, and the engine, a model or a command as what is tuned."""
+"""Tuning jobs: their common parts, and one package for each kind of target: the engine, a model, a command."""

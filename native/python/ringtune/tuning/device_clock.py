@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A clock of the device: when it passed marks on a stream, read later, so that the host never waits for it.
 
-A host that trains on a GPU runs ahead of it, and what it sees of a step is the launching. A mark is an event with a
+A host that trains on a GPU runs ahead of it, and can time only the launching of a step. A mark is an event with a
 time on the stream that is current. It costs the host a record, a query and the reading of a time difference.
 """
 
@@ -69,5 +69,5 @@ class DeviceClock(Generic[Label]):
 
 
 def cuda_clock(device: torch.device) -> DeviceClock[Any]:
-    """Return the clock of a GPU; nothing is made on it before the first mark."""
+    """Return the clock of a GPU; its first event is made at the first mark."""
     return DeviceClock(lambda: torch.cuda.Event(enable_timing=True), lambda: torch.cuda.current_stream(device))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are replaced as a whole: who opens one meets the old content or the new, never a part."""
+"""Files that are replaced as a whole: a reader meets the old content or the new, never a part."""
 
 import contextlib
 import tempfile
@@ -21,7 +21,7 @@ def replace_file(path: Path, content: bytes, *, is_executable: bool = False) -> 
         is_executable: True for a script that can be started by its path.
 
     Raises:
-        ConfigError: If it cannot be written; nothing is left behind then.
+        ConfigError: If it cannot be written; no part of it is left behind then.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def replace_file(path: Path, content: bytes, *, is_executable: bool = False) -> 
 
 
 def check_folder(folder: Path) -> None:
-    """Check that files can be written to a folder; what the check makes it also removes.
+    """Check that files can be written to a folder; the check removes the files and folders that it makes.
 
     Raises:
         ConfigError: If the folder cannot be made, or takes no file.

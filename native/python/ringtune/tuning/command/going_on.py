@@ -14,7 +14,7 @@ MAX_UNIX_TIME_S = 1e11
 def chosen_start(
     found: EarlierRuns, budget: Mapping[str, float | None], *, is_anew: bool = False
 ) -> tuple[EarlierRuns, str]:
-    """Return the runs to go on from, and a line for people; empty where the log has nothing.
+    """Return the runs to go on from, and a line for people; empty where the log has none.
 
     An unfinished run is resumed. A finished one is gone on from if the budget is larger now; with the same budget its
     user wants another measurement, perhaps of a program that has changed.
@@ -22,7 +22,7 @@ def chosen_start(
     Args:
         found: The newest run of the question, from `find_earlier`.
         budget: Limits of the new run, by the names in `LIMITS`.
-        is_anew: True if the user wants to go on from nothing.
+        is_anew: True if the user wants a search without earlier runs.
     """
     if not found.measured and not found.failed and not found.is_finished:
         return NOTHING_EARLIER, ""

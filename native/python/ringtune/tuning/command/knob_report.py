@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Report on the knobs of a finished run: the ones that matter, the ones that were never varied, and the outlook.
 
-The numbers are those of `ringtune review`: this run's records go through the same functions, and nothing is computed
+The numbers are those of `ringtune review`: this run's records go through the same functions, and no number is computed
 here.
 """
 
@@ -120,7 +120,7 @@ def _why_unvaried(parameter: Parameter, run: "RunReview", setting: KnobSetting) 
 
 
 def _effect_rows(found: "Sequence[Sensitivity]", space: SearchSpace) -> list[Row]:
-    """Return a row for each knob that matters, one for all others, and one that says what an effect is."""
+    """Return a row for each knob that matters, one for all others, and one that explains an effect."""
     from ringtune.tuner.review import words  # noqa: PLC0415  (as above)
     from ringtune.tuner.review.sensitivity import MATTERS  # noqa: PLC0415
 
@@ -158,7 +158,7 @@ def _tried(count: int, parameter: Parameter) -> str:
 
 
 def _counts(run: "RunReview", setting: KnobSetting, idle: Mapping[str, WhyUnvaried]) -> list[Row]:
-    """Return the number of values of each varied knob: without a model, nothing is known of their effects."""
+    """Return the number of values of each varied knob: without a model, their effects are not known."""
     configs = {setting.effective(sample.config) for sample in run.tried if sample.is_evidence}
     free = [parameter.name for parameter in setting.space.free if parameter.name not in idle]
     tried = ", ".join(f"{name} {len({config[name] for config in configs})}" for name in free)

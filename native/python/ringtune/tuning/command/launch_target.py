@@ -63,7 +63,7 @@ class LaunchTarget(BaseTarget):
 
     A config whose launches have never succeeded is given up at its first failure: its windows are void, by the reason
     `launch_failed`, without another launch. A config that has succeeded before is launched again. The baseline has to
-    succeed the first time: without it there is nothing to compare with. A config whose results are not those of the
+    succeed the first time: without it there is no time to compare with. A config whose results are not those of the
     baseline is given up at once, whatever it did before; a baseline whose results change ends the run.
 
     Launches at the same time are made once: another attempt would have other neighbours. The first of them are of the
@@ -90,7 +90,7 @@ class LaunchTarget(BaseTarget):
         given_up: AbstractSet[Config] = frozenset(),
         result_tolerance: float = DEFAULT_TOLERANCE,
     ) -> None:
-        """Prepare; nothing is launched.
+        """Prepare; no command is launched.
 
         Args:
             engine: The engine to tune.

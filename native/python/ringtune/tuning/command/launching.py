@@ -140,7 +140,7 @@ class CommandLauncher:
         *,
         pattern: ResultPattern = STEP_REPORT_RESULTS,
     ) -> None:
-        """Prepare; nothing is started.
+        """Prepare; no process is started.
 
         Args:
             command: Program and arguments.
@@ -163,7 +163,7 @@ class CommandLauncher:
     def launch(
         self, variables: Mapping[str, str], limits: LaunchLimits, command: Sequence[str] | None = None
     ) -> Launched:
-        """Launch the command and wait for its end; nothing that it has started is left then.
+        """Launch the command and wait for its end; no process of it is left then.
 
         Args:
             variables: Set on top of the environment.
@@ -213,7 +213,7 @@ class CommandLauncher:
 
 
 def failure_text(command: Sequence[str], launched: Launched) -> str:
-    """Return the reason why a command gives no time with nothing set, and its last lines."""
+    """Return the reason why a command gives no time without any setting, and its last lines."""
     reason = launched.failure
     if launched.complaint:
         reason += (
@@ -222,12 +222,12 @@ def failure_text(command: Sequence[str], launched: Launched) -> str:
         )
     elif not launched.exit_code and not launched.step_ms:
         reason += "; let it print lines such as 'ringtune: step_ms=12.3', or use --score-regex or --score wall"
-    said = "\n".join(["Its last lines:", *launched.tail]) if launched.tail else "It printed nothing."
-    return f"without anything being set, {shlex.join(command)} {reason}. {said}"
+    last_lines = "\n".join(["Its last lines:", *launched.tail]) if launched.tail else "It printed nothing."
+    return f"without anything being set, {shlex.join(command)} {reason}. {last_lines}"
 
 
 def neighbours_text(command: Sequence[str], launched: Launched, failed: int, at_once: int) -> str:
-    """Return the reason why a command that works alone cannot run beside itself, and what to do.
+    """Return the reason why a command that works alone cannot run beside itself, and the remedy.
 
     Args:
         command: Program and arguments.

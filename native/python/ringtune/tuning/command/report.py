@@ -31,10 +31,10 @@ class LaunchDisplay:
     def __init__(
         self, baseline: Config, failures_text: Callable[[], str] = str, shown: Callable[[float], str] = step_text
     ) -> None:
-        """Begin with nothing shown.
+        """Begin without a line on the screen.
 
         Args:
-            baseline: The config that sets nothing.
+            baseline: The config that leaves every knob unset.
             failures_text: Returns the addition to the verdict about failed launches.
             shown: Returns a step time in ms as people know it, such as their score.
         """

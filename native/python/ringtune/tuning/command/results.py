@@ -2,9 +2,9 @@
 """Results that a command prints beside its times: a config that is fast and wrong cannot win.
 
 The first launch without anything set is the reference. Every later launch has to print the same numbers in the same
-order, to a relative tolerance: other algorithms add in another order, so that bits may differ. No number (NaN) equals
-nothing. The baseline's own launches are compared as well: their spread says how sharp the comparison can be. A command
-that finds an error by itself ends with an exit code above zero.
+order, to a relative tolerance: other algorithms add in another order, so that bits may differ. NaN never equals
+another result. The baseline's own launches are compared as well: their spread says how sharp the comparison can be.
+A command that finds an error by itself ends with an exit code above zero.
 """
 
 import math

@@ -72,7 +72,7 @@ class LineScore:
         return next((text for text in reversed(found) if _number(text) is None), None)
 
     def times_ms(self, line: str) -> list[float]:
-        """Return the step times in a line; what is no finite number above zero is left out."""
+        """Return the step times in a line; only finite numbers above zero count."""
         numbers = [_number(match[1]) for match in self.pattern.finditer(line)]
         usable = [number for number in numbers if number is not None]
         return [1e3 / number for number in usable] if self.higher_is_better else usable
@@ -92,12 +92,12 @@ class WallScore:
     is_of_lines = False
 
     def times_ms(self, line: str) -> list[float]:
-        """Return nothing: no line matters."""
+        """Return no time: lines are not read."""
         del line
         return []
 
     def unusable(self, line: str) -> None:
-        """Return nothing: no line matters."""
+        """Return None: lines are not read."""
         del line
 
     def shown(self, step_ms: float) -> str:

@@ -16,7 +16,7 @@ from typing import TextIO
 
 
 class StepReport:
-    """Times steps and prints them; on other ranks than 0 it does nothing."""
+    """Times steps and prints them; ranks other than 0 are silent."""
 
     def __init__(self, rank: int = 0, *, skip: int = 0, stream: TextIO | None = None) -> None:
         """Prepare.
@@ -32,7 +32,7 @@ class StepReport:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Time the block inside, and print the time; nothing is printed for a step that raises."""
+        """Time the block inside, and print the time; a step that raises prints none."""
         begin_s = time.perf_counter()
         yield
         self.took((time.perf_counter() - begin_s) * 1e3)
@@ -47,7 +47,7 @@ class StepReport:
         self._write(f"ringtune: step_ms={step_ms:.6g}")
 
     def result(self, value: float) -> None:
-        """Print a result that does not depend on what is tuned, such as a loss or a sum of gradients.
+        """Print a result that does not depend on the tuned knobs, such as a loss or a sum of gradients.
 
         Every launch has to print the same ones: a config whose results differ from the baseline's is given up.
         """

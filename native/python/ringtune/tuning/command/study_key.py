@@ -39,5 +39,5 @@ def shared_key(key: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _machine(engine: Engine) -> dict[str, Any]:
-    """Return this machine's facts; its GPUs are among them where the engine moves what is on GPUs."""
+    """Return this machine's facts; its GPUs are among them where the engine moves data between GPUs."""
     return machine_facts(find_gpus(), installed_nccl()) if engine.is_for_gpus else machine_facts()

@@ -317,7 +317,7 @@ def _interrupted_text(run: _CommandTuning, result: Result) -> str:
 
 
 def _with_engine(request: TuneRequest) -> tuple[TuneRequest, Engine]:
-    """Return the engine, and the request with what a knob file says where the request says nothing."""
+    """Return the engine, and the request with a knob file's settings where the request has none."""
     if request.target in engine_names():
         if request.knobs is not None:
             raise ConfigError(f"--knobs describes the knobs of a command; --target {request.target} has its own")

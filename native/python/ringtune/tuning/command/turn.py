@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The turn of `ringtune tune` among the jobs of this host: it launches nothing before the turn has come."""
+"""The turn of `ringtune tune` among the jobs of this host: its first launch waits for the turn."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

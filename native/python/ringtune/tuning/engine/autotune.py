@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tuner of a job on the engine: opens the log before the ranks meet, and starts the tuning thread after.
 
-`Autotune.prepare` finds everything that can be wrong with the settings before training starts. After that nothing here
-raises into training, and nothing runs on its threads.
+`Autotune.prepare` finds everything that can be wrong with the settings before training starts. After that this module
+neither raises into training nor runs on its threads.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ class Autotune:
             return
 
     def start(self, world: World) -> None:
-        """Start the tuning thread on rank 0 if the tuner is on, and what it needs on other hosts."""
+        """Start the tuning thread on rank 0 if the tuner is on, and the answers to its lock requests on other hosts."""
         is_unasked = world.settings.is_unasked
         warn = world.console.info if is_unasked else world.console.warning
         lock = host_lock(world.settings.autotune_lock, warn, _job_name(world))
@@ -150,14 +150,14 @@ class Autotune:
 
 
 class ServiceNotices:
-    """Notices of the service's part in tuning: what it answered is shown at any log level, as the tuner's own lines."""
+    """Notices of the service's part in tuning: its answers are shown at any log level, as the tuner's own lines."""
 
     def __init__(self, console: Console) -> None:
         """Show warnings on `console`."""
         self._console = console
 
     def info(self, text: str) -> None:
-        """Show what the service has answered, or has taken."""
+        """Show an answer of the service, or a delivery to it."""
         write_own_line(f"ringtune autotune: {text}")
 
     def warning(self, text: str) -> None:

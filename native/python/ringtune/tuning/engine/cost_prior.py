@@ -32,7 +32,7 @@ def job_prior(
     is_hierarchical: bool,
     link_rates: Sequence[float] = (),
 ) -> Prior | None:
-    """Return the cost model of a job's steps; None where nothing is reduced.
+    """Return the cost model of a job's steps; None for steps without gradients.
 
     Args:
         gradients: Number of gradients of a step, by dtype and shape.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's knobs as a `TuningJob`: asks what to search for in the world as it is, once steps are marked."""
+"""The engine's knobs as a `TuningJob`: the search space follows from the world as it is, once steps are marked."""
 
 import threading
 import time
@@ -42,7 +42,7 @@ LINKS_LIMIT_S = 60.0
 class MarkerWatch:
     """Decides when to warn that no step is marked: once, after many rounds of the same tensors or a long time.
 
-    Allreduces alone say nothing: a single step of a large model has thousands. Tensors without a name, or without the
+    Allreduces alone mark no step: a single step of a large model has thousands. Tensors without a name, or without the
     response cache, are not known to be the same; for them the time decides.
     """
 
@@ -102,7 +102,7 @@ class EngineJob:
         return True
 
     def question(self, earlier: Sequence[Trial]) -> Question:
-        """Return what to search for in the job as it is now; see `TuningJob`."""
+        """Return the target, budget and designer of a search in the job as it is now; see `TuningJob`."""
         world = self._world
         buckets = DdpBuckets(world.gradient_set.bucket_bytes)
         if not world.settings.is_unasked:  # all ranks stop for seconds, which is more than such a search may cost
@@ -116,7 +116,7 @@ class EngineJob:
         return question_of(self._target(space), settings, self._memory, earlier, self._cost_model(buckets))
 
     def standby(self) -> Standby:
-        """Return what the job trains under while another one tunes."""
+        """Return the job's target and key for training while another job tunes."""
         space = self._space(DdpBuckets(self._world.gradient_set.bucket_bytes))
         return Standby(self._target(space), self._identity().key)
 
@@ -125,10 +125,10 @@ class EngineJob:
         self._closing.wait(seconds)
 
     def decided(self, result: Result) -> None:
-        """Do nothing: the engine is under the config that was decided on."""
+        """Ignore it: the engine is under the config that was decided on."""
 
     def ended(self) -> None:
-        """Do nothing: the engine keeps its config."""
+        """Ignore it: the engine keeps its config."""
 
     def wait_for_steps(self) -> bool:
         """Return whether a step was marked; false at the end of the job. Without a marker warn once, and wait on.

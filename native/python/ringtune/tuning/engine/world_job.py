@@ -41,7 +41,7 @@ class WorldJob:
         return self._engine_job.wait_for_steps() and self._job.begin(warn)
 
     def question(self, earlier: Sequence[Trial]) -> Question:
-        """Return what to search for, the first time with the service's part in it."""
+        """Return the job's question, the first time with the service's part in it."""
         self._tell_ranks(is_finished=False)
         question = self._job.question(earlier)
         if earlier:
@@ -51,7 +51,7 @@ class WorldJob:
         return replace(question, designer=self._link.with_start(question.designer, job))
 
     def standby(self) -> Standby:
-        """Return what the job trains under while another one tunes."""
+        """Return the job's target and key for training while another job tunes."""
         return self._job.standby()
 
     def rest(self, seconds: float) -> None:
@@ -64,7 +64,7 @@ class WorldJob:
         self._tell_ranks(is_finished=True)
 
     def ended(self) -> None:
-        """Let all ranks know that nothing more is tried."""
+        """Let all ranks know that no more configs are tried."""
         self._job.ended()
         self._tell_ranks(is_finished=True)
 

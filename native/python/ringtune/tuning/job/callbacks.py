@@ -35,7 +35,7 @@ class Moment:
 
 
 class Callback:
-    """Receiver of the tuner's news on rank 0, on a thread of its own; derive from it, and override what is wanted."""
+    """Receiver of the tuner's news on rank 0, on a thread of its own; derive from it, and override methods at will."""
 
     def progress(self, progress: Progress, moment: Moment) -> None:
         """Take the state of the tuning run: after each sample, and when a phase begins."""
@@ -47,7 +47,7 @@ class Callback:
         """Take a warning of the tuner."""
 
     def close(self) -> None:
-        """Flush and close what is open: the job's tuning has ended, or this callback raised."""
+        """Flush and close open files and connections: the job's tuning has ended, or this callback raised."""
 
 
 class RegisteredCallbacks:
@@ -59,13 +59,13 @@ class RegisteredCallbacks:
         self._callbacks: tuple[Callback, ...] = ()
 
     def add(self, callback: Callback) -> None:
-        """Register a callback; once is enough, a second time changes nothing."""
+        """Register a callback; a second registration has no effect."""
         with self._lock:
             if all(other is not callback for other in self._callbacks):
                 self._callbacks = (*self._callbacks, callback)
 
     def remove(self, callback: Callback) -> None:
-        """Take a callback out; nothing happens where it is not registered."""
+        """Take a callback out; one that is not registered is ignored."""
         with self._lock:
             self._callbacks = tuple(other for other in self._callbacks if other is not callback)
 
@@ -109,7 +109,7 @@ class CallbackObserver:
         self._tell(lambda callback: callback.warned(text, moment))
 
     def waiting(self, text: str) -> None:
-        """Do nothing: callbacks hear of runs."""
+        """Ignore it: callbacks hear of runs."""
 
     def close(self) -> None:
         """Let the callbacks finish their queues; one that takes too long is left behind, with a warning."""

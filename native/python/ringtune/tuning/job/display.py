@@ -47,7 +47,7 @@ class _PlainLines:
             self._thread.start()
 
     def close(self) -> None:
-        """Show nothing more; `show` begins again."""
+        """Stop showing; `show` begins again."""
         if self._thread is None:
             return
         with self._lock:
@@ -95,7 +95,7 @@ class TuningDisplay:
         self._display: _Lines = _PlainLines(plain_interval_s) if screen is None else LiveLine(screen)
 
     def progress(self, progress: Progress) -> None:
-        """Show where the run stands; nothing is shown while a decision is only watched."""
+        """Show where the run stands; a decision that is only watched ends the line."""
         if progress.phase is Phase.WATCH:
             self._end()
         else:
@@ -149,7 +149,7 @@ def progress_text(progress: Progress) -> str:
 
 
 def result_text(result: Result, log_path: str | None, study_page: str | None = None) -> str:
-    """Return the verdict's first sentence, which is the answer, and below it what explains it, on indented lines.
+    """Return the verdict's first sentence, which is the answer, and below it the explanation, on indented lines.
 
     Args:
         result: The decision.

@@ -74,7 +74,7 @@ def configs_over_limit(
         runs: Earlier runs.
         key: The study's key.
         space: The legal configs.
-        limit_bytes: The limit of the new run; a run with a much lower one says nothing.
+        limit_bytes: The limit of the new run; a run with a much lower one is no evidence.
     """
     over = {config for log in runs if has_key(log, key) for config in _over_limit(log, limit_bytes)}
     return frozenset(filter(space.contains, over))

@@ -32,11 +32,11 @@ class HostLock:
     """The lock, for one job; see `ringtune.tuner.policy.turn.Turn`. Safe to use from any thread."""
 
     def __init__(self, path: Path, warn: Callable[[str], None], job: str = "") -> None:
-        """Use the lock file at `path`; nothing is opened yet.
+        """Use the lock file at `path`, which the first attempt opens.
 
         Args:
             path: Created with its folder, for this user alone, where it does not exist.
-            warn: Shows a warning to people, once, if the file cannot be used; the job then waits for nobody.
+            warn: Shows a warning to people, once, if the file cannot be used; the job then does not wait for a turn.
             job: Name of a job that counts as several hosts on one machine, which have one lock; empty elsewhere.
         """
         self._path = path
@@ -48,7 +48,7 @@ class HostLock:
         self._is_registered = False
 
     def try_take(self) -> bool:
-        """Return whether this job holds the lock now, or nobody can."""
+        """Return whether this job holds the lock now, or the lock cannot be used."""
         with self._lock:
             if self._descriptor is None and not self._is_useless:
                 try:
@@ -85,7 +85,7 @@ class HostLock:
     def _register(self) -> None:
         """Have forked children abandon the lock, which they may inherit once it was asked for.
 
-        Python keeps what is registered for the life of the process, so a job that never asks registers nothing.
+        Python keeps registrations for the life of the process, so only a job that asks makes one.
         """
         if not self._is_registered:
             self._is_registered = True
@@ -108,7 +108,7 @@ class NoLock:
         return True
 
     def release(self) -> None:
-        """Do nothing."""
+        """Ignore it: the lock is never taken."""
 
     def holder(self) -> str:
         """Return the name of any other job."""
@@ -127,7 +127,7 @@ def _call(reference: "weakref.WeakMethod[Callable[[], None]]") -> None:
 
 
 def _holder(path: Path) -> str:
-    """Return what the newest holder has written of itself: its process id, and its job where it has a name; or ""."""
+    """Return the text that the newest holder has written: its process id, and its job where it has a name; or ""."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -20,7 +20,7 @@ from ringtune.tuner.policy.turn import Turn
 from .host_lock import HostLock
 
 IDLE, WANTED, HELD, BUSY = range(4)
-"""Beacons: nothing; rank 0 wants the locks; a host's lock is held for the job; it is another job's."""
+"""Beacons: no wish; rank 0 wants the locks; a host's lock is held for the job; it is another job's."""
 POLL_S = 0.25  # interval between two looks at a beacon, seconds: that of the heartbeats, which carry them
 ASK_LIMIT_S = 5.0  # longest wait for the answers of the hosts, seconds: ten times their usual way
 LEAST_PAUSE_S, MOST_PAUSE_S = 1.0, 4.0  # pause after a refusal, seconds; random, so that one of two jobs is first
@@ -107,7 +107,7 @@ class LockAnswers:
     """Another host's part, on its first rank: a thread that tries the host's lock when rank 0 wants it."""
 
     def __init__(self, lock: Turn, beacons: Beacons) -> None:
-        """Prepare; nothing is locked before `start`.
+        """Prepare; no lock is taken before `start`.
 
         Args:
             lock: The lock of this host.
@@ -135,7 +135,7 @@ class LockAnswers:
         self._lock.release()
 
     def look(self) -> None:
-        """Answer what rank 0 wants now."""
+        """Answer the wish of rank 0."""
         is_wanted = self._beacons.beacon_of(0) == WANTED
         if is_wanted and self._answer == IDLE:
             self._answer = HELD if self._lock.try_take() else BUSY

@@ -38,7 +38,7 @@ class KeptRun:
         self._has_failed = False
 
     def write(self, record: Record) -> None:
-        """Take a record; write what is new of an unfinished run if it is due."""
+        """Take a record; write the new records of an unfinished run if it is due."""
         with self._lock:
             if isinstance(record, RunRecord):
                 self._keep_unfinished()  # of the run before
@@ -55,7 +55,7 @@ class KeptRun:
             self._is_kept = True
 
     def close(self) -> None:
-        """Write what is left of an unfinished run; idempotent."""
+        """Write the rest of an unfinished run; idempotent."""
         with self._lock:
             self._keep_unfinished()
 

@@ -18,7 +18,7 @@ class LogSinks:
         """Append a record to every sink.
 
         Raises:
-            Exception: What the first failing sink raised, once all sinks were served.
+            Exception: The error of the first failing sink, once all sinks were served.
         """
         self._serve(lambda sink: sink.write(record))
 

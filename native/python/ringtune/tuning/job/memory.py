@@ -30,8 +30,8 @@ class Memory:
     """The file of earlier studies, or none. It never raises.
 
     Attributes:
-        store: The file; None where nothing is kept.
-        console: Shows what is in the way.
+        store: The file; None where no study is kept.
+        console: Shows faults of the file.
         shown: Kinds of faults that were shown; each is shown once.
     """
 
@@ -83,19 +83,19 @@ class Memory:
         Args:
             key: Key of this job's study.
             space: The legal configs.
-            limit_bytes: Memory limit of this job; a run with a much lower one says nothing.
+            limit_bytes: Memory limit of this job; a run with a much lower one is no evidence.
         """
         return configs_over_limit(self._runs(), key, space, limit_bytes)
 
     def keep(self, records: Sequence[Record], written: WrittenPart | None = None) -> WrittenPart | None:
-        """Add a run, or what is new of it.
+        """Add a run, or its new records.
 
         Args:
-            records: All records of the run so far; nothing is done where there are none.
+            records: All records of the run so far; without any the call returns None.
             written: The answer of the call before for this run, if there was one.
 
         Returns:
-            What the file has of it; None where it cannot be kept, after a warning.
+            The run's part in the file; None where it cannot be kept, after a warning.
         """
         if self.store is None or not records:
             return None

@@ -16,7 +16,7 @@ class JobObserver(Observer, Protocol):
         """Show that the job waits for its turn, or that it has come."""
 
     def close(self) -> None:
-        """Let go of what is open; idempotent."""
+        """Release open resources; idempotent."""
 
 
 class Observers:
@@ -98,4 +98,4 @@ class TimelineObserver:
         self._timeline.timeline_event("tuner waits", text)
 
     def close(self) -> None:
-        """Do nothing: the engine closes its timeline."""
+        """Leave the timeline open: the engine closes it."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of the tuner on a stderr that others write to: each begins a line of its own.
 
-A progress bar leaves the cursor within its line. A file shows it by its last byte. Nobody can ask a pipe or a terminal;
+A progress bar leaves the cursor within its line. A file shows it by its last byte. A pipe or a terminal cannot be read;
 there the bars of tqdm, which most training programs have, are known by themselves.
 """
 

@@ -75,7 +75,7 @@ def question_of(
     Args:
         target: The target to tune.
         settings: Budget and identity.
-        memory: Earlier runs of this machine; not read where nothing is to be tuned.
+        memory: Earlier runs of this machine; not read where the baseline is the only legal config.
         earlier: Trials of the job's search before; empty for the first.
         models: Priors that need no measurements.
         wrap: Wraps the designer; None leaves it as it is.

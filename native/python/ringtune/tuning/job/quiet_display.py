@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows of an unasked tuning run nothing but a verdict that changes the config in force; the rest at level `info`."""
+"""Shows of an unasked tuning run only a verdict that changes the config in force; the rest at level `info`."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ class QuietDisplay:
         self._has_adopted = False
 
     def progress(self, progress: Progress) -> None:
-        """Show nothing."""
+        """Ignore it: an unasked run shows no progress."""
 
     def finished(self, result: Result) -> None:
         """Show a verdict by which a config was adopted, or given up again."""
@@ -41,4 +41,4 @@ class QuietDisplay:
         self._console.info(text)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Ignore it: no line is open."""

@@ -16,7 +16,7 @@ class BaseTarget(ABC):
     """
 
     def __init__(self, name: str, space: SearchSpace, baseline: Config) -> None:
-        """Hold what does not change.
+        """Hold the attributes that do not change.
 
         Args:
             name: See the attribute.

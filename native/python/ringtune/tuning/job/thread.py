@@ -26,13 +26,13 @@ class TuningJob(Protocol):
     """A training job that can be tuned: the engine's, or a DDP model. Called from the tuning thread alone."""
 
     def begin(self, warn: Callable[[str], None]) -> bool:
-        """Wait until the job can be tuned; return whether it can, after a warning of what is in the way."""
+        """Wait until the job can be tuned; return whether it can, after a warning with the cause if it cannot."""
 
     def question(self, earlier: Sequence[Trial]) -> Question:
-        """Return what to search for in the job as it is now; `earlier` are the trials of its search before."""
+        """Return the question of a search in the job as it is now; `earlier` are the trials of its search before."""
 
     def standby(self) -> Standby:
-        """Return what the job needs to train well while another job tunes; called after `begin`."""
+        """Return the target and key for training well while another job tunes; called after `begin`."""
 
     def rest(self, seconds: float) -> object:
         """Wait for so many seconds, less when the job ends."""
@@ -41,7 +41,7 @@ class TuningJob(Protocol):
         """Let all ranks know that a decision is in force."""
 
     def ended(self) -> None:
-        """Let all ranks know that nothing more is tried; called once, whatever went wrong."""
+        """Let all ranks know that no more configs are tried; called once, after any failure too."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Surroundings:
         observers: See progress, verdicts and warnings; closed at the end.
         memory: Earlier runs of this machine, and where this job's go.
         warn: Shows a warning to people.
-        closing: Set when there is nothing more to tune.
+        closing: Set when tuning is over.
         turn: The job's turn among those of its hosts.
         holder: Returns the name of the job whose turn it is, for people.
         trained_s: Time for which the job has trained before it can be tuned, seconds.
@@ -77,7 +77,7 @@ class TuningThread:
     """
 
     def __init__(self, job: TuningJob, around: Surroundings) -> None:
-        """Prepare; nothing is measured before `start` or `run`."""
+        """Prepare; the first measurement waits for `start` or `run`."""
         self._job = job
         self._around = around
         self._kept = KeptRun(around.memory)
@@ -91,7 +91,7 @@ class TuningThread:
         self._thread.start()
 
     def run(self) -> None:
-        """Tune, and watch what was decided, to the end of the job; never raises."""
+        """Tune, and watch the decision, to the end of the job; never raises."""
         around = self._around
         try:
             with closing(Observers(around.observers, around.warn)) as observers:

@@ -5,7 +5,7 @@ import threading
 
 
 class TuningEnd(threading.Event):
-    """Event that is set when there is nothing more to tune.
+    """Event that is set when tuning is over.
 
     Attributes:
         reason: Reason for an end while the job goes on, a sentence without a full stop; empty at the job's own end.

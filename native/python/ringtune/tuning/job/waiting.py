@@ -47,8 +47,8 @@ class TurnWait:
         Args:
             turn: The job's.
             memory: Earlier runs of this machine.
-            people: Hear what the job does meanwhile.
-            closing: Set when there is nothing more to tune.
+            people: Hear of the job's waiting and of its config meanwhile.
+            closing: Set when tuning is over.
         """
         self._turn = turn
         self._memory = memory
@@ -86,7 +86,7 @@ class TurnWait:
         return False
 
     def _train_best_known(self, idle: Standby, holder: str) -> None:
-        """Bring in force what an earlier run has adopted, or else the default, and say so if it is new."""
+        """Bring in force the config that an earlier run has adopted, or else the default, and say so if it is new."""
         baseline = idle.target.baseline()
         adopted = self._memory.adopted(idle.key, idle.target.space(), baseline)
         config = baseline if adopted is None else adopted

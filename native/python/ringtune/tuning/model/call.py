@@ -120,7 +120,7 @@ class ModelTuner:
 
     @property
     def is_finished(self) -> bool:
-        """True while a decision is in force and nothing is tried; changes after the same step on every rank.
+        """True while a decision is in force and no config is tried; changes after the same step on every rank.
 
         It stays true where tuning is off or closed. Otherwise it turns false when step times have moved so far that the
         tuner asks the question anew, and true again with the answer.
@@ -163,7 +163,7 @@ class Parts:
 
 @dataclass
 class _Rank0:
-    """The tuner's side of rank 0: the log, and what it shares with the training thread."""
+    """The tuner's side of rank 0: the log, and the state that it shares with the training thread."""
 
     log: TuningLog
     exchange: Exchange
@@ -246,7 +246,7 @@ class AutotuneCall:
         return log, None
 
     def _start_alone(self, log: TuningLog | None, objection: str | None, nothing: str) -> Parts:
-        """Report on rank 0, once, that there is nothing to tune, as a run that ends at once."""
+        """Report on rank 0, once, that the baseline is the only legal config, as a run that ends at once."""
         if log is None:
             return self._stay_off(objection, None)
         company = Company([Introduction.of(self.model, None)])
@@ -290,7 +290,7 @@ class AutotuneCall:
         return Parts()
 
     def _thread(self, company: Company, rank0: _Rank0, watch: MemoryWatch | None, nothing: str = "") -> TuningThread:
-        """Return the tuning thread; `nothing` is the verdict where there is nothing to tune, empty elsewhere."""
+        """Return the tuning thread; `nothing` is the verdict where only the baseline is legal, empty elsewhere."""
         settings, warn, exchange = self.settings, self.console.warning, rank0.exchange
         memory = Memory.of(settings.autotune_cache, user_cache_folder(environment()), self.console)
         job = LiveJob(self.plan(company, watch, nothing), memory, exchange)

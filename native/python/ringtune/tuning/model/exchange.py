@@ -82,7 +82,7 @@ class Exchange:
         self._ends: queue.Queue[StepEnd] = queue.Queue(MOST_UNREAD_STEPS)
         self._memory = MemoryNews(words)
         self.closing = closing or TuningEnd()
-        """Set when there is nothing more to tune: the job is over, or the ranks have ended tuning for a reason."""
+        """Set when tuning is over: the job has ended, or the ranks have ended tuning for a reason."""
 
     @property
     def memory(self) -> MemoryNews:
@@ -108,7 +108,7 @@ class Exchange:
             self._wish = replace(self._wish, is_decision=True)
 
     def rest(self, seconds: float) -> None:
-        """Settle, and wait for so many seconds, less when there is nothing more to tune."""
+        """Settle, and wait for so many seconds, less when tuning ends."""
         self.settle()
         self.closing.wait(seconds)
 
@@ -123,7 +123,7 @@ class Exchange:
             self._ends.put_nowait(end)
 
     def forget_ends(self) -> None:
-        """Drop the ends of steps that nobody has read."""
+        """Drop the ends of steps that were not read."""
         with suppress(queue.Empty):
             while True:
                 self._ends.get_nowait()
@@ -132,7 +132,7 @@ class Exchange:
         """Wait for the end of a step.
 
         Raises:
-            TargetClosed: If there is nothing more to tune.
+            TargetClosed: If tuning is over.
         """
         while True:
             self.check_open()
@@ -140,6 +140,6 @@ class Exchange:
                 return self._ends.get(timeout=POLL_S)
 
     def check_open(self) -> None:
-        """Raise TargetClosed if there is nothing more to tune."""
+        """Raise TargetClosed if tuning is over."""
         if self.closing.is_set():
             raise TargetClosed(self.closing.reason or "the job is over")

@@ -4,7 +4,7 @@
 A *step* is a backward pass that synchronised gradients; it ends where the next forward pass begins. All ranks do the
 same ones, so they count alike. The outcome of a round holds on all of them from the step of the next round on: every
 rank has joined it by then, and none has waited for it. A change of settings is voted on: each rank makes the new ones
-ready, and they come into force on all of them or on none. Rounds are rare while the tuner tries nothing and only
+ready, and they come into force on all of them or on none. Rounds are rare while the tuner tries no config and only
 watches its decision.
 
 A round also has the least room that any rank has left in its memory. Once that is below zero, all ranks return to the
@@ -26,7 +26,7 @@ from .turns import RoundBeacons
 ROUND_STEPS = 2
 """Steps between a round and the switch that it agrees: one for the round, one to spare where no core was free."""
 RESTING_ROUND_STEPS = 32
-"""The same while a decision is in force, a multiple of `ROUND_STEPS`: nothing is urgent then."""
+"""The same while a decision is in force, a multiple of `ROUND_STEPS`: no change is urgent then."""
 NO_EPOCH = -1
 """Epoch of steps under the first settings after others were given up: they belong to no window."""
 MIB = 2**20
@@ -52,16 +52,16 @@ class FollowerLinks:
 
 
 class Follower:
-    """One model on one rank. Used from the thread that trains; what has a name without `_` from any.
+    """One model on one rank. Used from the thread that trains; attributes without a leading `_` from any.
 
     Attributes:
         words: The settings in force.
-        is_settled: True while a decision is in force and nothing is tried; it changes at the same step on every rank.
+        is_settled: True while a decision is in force and no config is tried; it changes at the same step on every rank.
         is_over: True once the settings stay as they are for good; it turns true at the same step on every rank.
     """
 
     def __init__(self, control: ControlGroup, model: LiveModel, links: FollowerLinks) -> None:
-        """Prepare; nothing happens before `follow`.
+        """Prepare; the first round comes after `follow`.
 
         Args:
             control: Over the ranks of the model's process group.
@@ -84,7 +84,7 @@ class Follower:
 
     @property
     def is_following(self) -> bool:
-        """True until this rank has nothing more to do with tuning."""
+        """True until this rank has no more part in tuning."""
         return self._control is not None
 
     def follow(self) -> None:
@@ -227,7 +227,7 @@ class Follower:
 
 
 def _try_change(model: LiveModel, words: Words) -> tuple[PendingSettings | None, str | None]:
-    """Return the new settings, ready beside the old ones, or what was in their way."""
+    """Return the new settings, ready beside the old ones, or the error that prevented them."""
     try:
         return model.prepared(words), None
     except Exception as error:  # noqa: BLE001  (too little memory, for one)

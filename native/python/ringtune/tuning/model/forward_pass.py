@@ -6,7 +6,7 @@ from torch.nn.parallel.distributed import _find_tensors
 
 
 def is_captured(device: torch.device) -> bool:
-    """Return whether what is launched now goes into a CUDA graph."""
+    """Return whether the kernels launched now go into a CUDA graph."""
     return device.type == "cuda" and bool(torch.cuda.is_current_stream_capturing())
 
 

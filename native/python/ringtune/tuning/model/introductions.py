@@ -67,7 +67,7 @@ class Company:
         for rank, introduction in enumerate(self.ranks):
             if introduction.objection is not None:
                 return introduction.objection if rank == 0 else f"rank {rank}: {introduction.objection}"
-        differing = [rank for rank, said in enumerate(self.ranks) if said.model_digest != self.ranks[0].model_digest]
+        differing = [rank for rank, entry in enumerate(self.ranks) if entry.model_digest != self.ranks[0].model_digest]
         if differing:
             return f"{compared} on rank {differing[0]} are not those of rank 0"
         return None
@@ -75,11 +75,11 @@ class Company:
     @property
     def ranks_per_host(self) -> list[int]:
         """The number of ranks on each host."""
-        return list(Counter(said.host for said in self.ranks).values())
+        return list(Counter(entry.host for entry in self.ranks).values())
 
     def ranks_beside(self, rank: int) -> int:
         """Return the number of ranks on a rank's host, itself included."""
-        return sum(said.host == self.ranks[rank].host for said in self.ranks)
+        return sum(entry.host == self.ranks[rank].host for entry in self.ranks)
 
     @property
     def memory_limit_bytes(self) -> int | None:
@@ -90,13 +90,13 @@ class Company:
     def leaders(self) -> list[int]:
         """The first rank of each host but rank 0's."""
         first: dict[str, int] = {}
-        for rank, said in enumerate(self.ranks):
-            first.setdefault(said.host, rank)
+        for rank, entry in enumerate(self.ranks):
+            first.setdefault(entry.host, rank)
         return [rank for rank in first.values() if rank != 0]
 
     def hardware(self, model: LiveModel) -> list[dict[str, Any]]:
         """Return the facts of the ranks' machines; `model` is any rank's."""
-        machines = {said.host: said.machine for said in self.ranks}
+        machines = {entry.host: entry.machine for entry in self.ranks}
         return hardware_facts(list(machines.values()), model.backend)
 
     def identity(self, model: LiveModel, hardware_override: str | None) -> JobIdentity:

@@ -96,7 +96,7 @@ class LiveJob:
         return True
 
     def question(self, earlier: Sequence[Trial]) -> Question:
-        """Return what to search for; see `TuningJob`."""
+        """Return the target, budget and designer of the search; see `TuningJob`."""
         plan = self._plan
         settings = run_settings(plan.settings, plan.identity, plan.space, is_first=not earlier)
         limit = None if plan.memory is None else plan.memory.limit_bytes
@@ -104,7 +104,7 @@ class LiveJob:
         return question_of(self._target, settings, self._memory, earlier, wrap=self._limited)
 
     def standby(self) -> Standby:
-        """Return what the job trains under while another one tunes."""
+        """Return the job's target and key for training while another job tunes."""
         return Standby(self._target, self._plan.identity.key)
 
     def rest(self, seconds: float) -> None:

@@ -12,9 +12,9 @@ from ringtune.identity.gradient_set import Signature
 from ringtune.tuner import Config, SearchSpace
 
 Words: TypeAlias = tuple[int, ...]
-"""Settings of a model as numbers, none below 0: what ranks exchange."""
+"""Settings of a model as numbers, none below 0, in the form that ranks exchange."""
 NO_LIMIT = 2**62
-"""Room of a model whose memory nobody limits, bytes."""
+"""Room of a model without a memory limit, bytes."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Steps(Protocol):
 
     @property
     def is_following(self) -> bool:
-        """True until this rank has nothing more to do with tuning."""
+        """True until this rank has no more part in tuning."""
 
     def end_step(self) -> None:
         """Note the end of a step, between two forward passes.
@@ -75,7 +75,7 @@ class MemoryWatch(Protocol):
 
 
 class RemovableHandle(Protocol):
-    """Ends what a call has begun, such as `torch.utils.hooks.RemovableHandle`."""
+    """Undoes a registration, such as `torch.utils.hooks.RemovableHandle`."""
 
     def remove(self) -> None:
         """End it."""

@@ -96,7 +96,7 @@ class Vote:
             texts: Names in the error.
 
         Raises:
-            MismatchError: If the ranks' digests differ; nothing was brought in force.
+            MismatchError: If the ranks' digests differ; no settings came into force.
         """
         most, least, has_failed = words
         if (most, -least) != (self.digest, self.digest):

@@ -44,7 +44,7 @@ class LiveTarget(BaseTarget):
         return self._exchange.ask(self._words_of(config))
 
     def windows(self, spec: WindowSpec) -> Iterator[Window]:
-        """Yield windows of the steps to come: steps that nobody has read may be minutes old.
+        """Yield windows of the steps to come: unread steps may be minutes old.
 
         Raises:
             TargetClosed: If the job is over.
@@ -92,7 +92,7 @@ class LimitedTarget(LiveTarget):
         self._refused |= configs
 
     def fits(self, config: Config) -> bool:
-        """Return whether a config may be tried, by what is known so far."""
+        """Return whether a config may be tried, by the measurements so far."""
         if config == self.baseline():
             return True
         needed = self._extra_bytes(self._words_of(config))

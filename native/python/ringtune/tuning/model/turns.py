@@ -48,7 +48,7 @@ class RoundBeacons:
     """Beacons of one rank between two rounds; see `tuning.job.hosts_turn.Beacons`. Safe to use from any thread."""
 
     def __init__(self, rank: int) -> None:
-        """Begin with nothing shown."""
+        """Begin with the beacon `IDLE`."""
         self._rank = rank
         self._shown = IDLE
         self._agreed = TurnWords()

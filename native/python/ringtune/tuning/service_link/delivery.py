@@ -5,7 +5,7 @@ A payload is `{"study": ..., "result": ..., "job": ...}`, the study as `POST /v1
 study, so that a damaged payload costs itself alone. A payload without a result announces the study, or has the job's
 name and state. A payload that is sent twice is stored once, for results and jobs have ids.
 
-A service of another version may not know what a payload has: a knob, a field. A refusal is therefore final only by a
+A service of another version may not know a part of a payload: a knob, a field. A refusal is therefore final only by a
 code that says so, for a call as for one result of a batch. Any other payload that is refused is kept, and does not hold
 up the others: the service may be upgraded, and a later job tries again.
 """
@@ -33,7 +33,7 @@ FINAL_CODES = ("implausible_result", "invalid_request", "result_conflict", "tria
 KEPT = ("new", "same", "late", "quarantined")
 """Statuses of results in a batch that are durable."""
 CONFLICT = "conflict"
-"""Status of a result in a batch that contradicts what is stored; services before the `code` of an item say it, too."""
+"""Status of a result in a batch that contradicts a stored one; services before the `code` of an item say it, too."""
 
 
 class Client(Protocol):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first config that the service recommends: fetched with a deadline, checked against the box here, then tested.
 
-A recommendation is a suggestion and nothing more. A config that is not legal here is not used at all, and a legal one
+A recommendation is only a suggestion. A config that is not legal here is not used at all, and a legal one
 is measured beside the baseline before anything rests on it.
 """
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def answer_within(limit_s: float, call: Callable[[], T]) -> T:
-    """Return what a call of the service returns, or raise what it raises; a late call is left behind.
+    """Return the result of a call of the service, or raise its error; a late call is left behind.
 
     Raises:
         ServiceUnavailableError: If it is late.
@@ -41,7 +41,7 @@ def legal_config(offered: Mapping[str, Value], space: SearchSpace) -> Config:
         space: The legal configs of this job.
 
     Raises:
-        SpaceError: If a value is not allowed, or one that is free here is missing: then nothing of it is used.
+        SpaceError: If a value is not allowed, or one that is free here is missing: then no part of it is used.
     """
     known = with_later_knobs(offered) if {p.name for p in space.parameters} >= FIRST_KNOBS else offered
     checked = {p.name: p.check(known[p.name]) for p in space.parameters if p.name in known}
@@ -69,7 +69,7 @@ class FirstConfigDesigner(DesignerWrapper):
         self.designer.update(trials)
 
     def suggest(self) -> Suggestion:
-        """Return the service's config once, then what the other designer suggests."""
+        """Return the service's config once, then the suggestions of the other designer."""
         self._is_ours = not self._is_tried
         self._is_tried = True
         return Suggestion(self._config) if self._is_ours else self.designer.suggest()

@@ -29,7 +29,7 @@ class HttpLink:
     """See `link.ServiceLink`."""
 
     def __init__(self, url: str, token: str | None, cache_folder: Path, notices: Notices) -> None:
-        """Prepare; nothing is sent yet.
+        """Prepare; the first request waits for `with_start` or a report.
 
         Raises:
             ConfigError: If the URL or the token is malformed.
@@ -47,7 +47,7 @@ class HttpLink:
         self._sender = ReportSender(self._delivery, self._spool, self._breaker, notices.warning)
 
     def with_start(self, designer: Designer, job: ServiceJob) -> Designer:
-        """Return a designer that begins with what the service recommends; see `link.ServiceLink`."""
+        """Return a designer that begins with the service's recommendation; see `link.ServiceLink`."""
         self._gradient_bytes = tuple(job.gradient_bytes)
         try:
             offer = answer_within(START_LIMIT_S, lambda: self._recommendation(job))
@@ -144,7 +144,7 @@ class HttpLink:
 
 
 def _described(offer: Recommendation) -> str:
-    """Return what the first config rests on; of one that nobody tested, or whose test is outvoted, only that."""
+    """Return the evidence for the first config; of an untested one, or one whose test is outvoted, only the reason."""
     if is_default(offer):
         return f"a config to try first, not an adopted one; {offer.reason}"
     return evidence_text(offer)

@@ -38,7 +38,7 @@ class ServiceLink(Protocol):
     """A job's link to the service; `close` belongs to the main thread, the rest to the tuning thread."""
 
     def with_start(self, designer: Designer, job: ServiceJob) -> Designer:
-        """Return a designer that begins with what the service recommends, or the same one; takes 2 s at most."""
+        """Return a designer that begins with the service's recommendation, or the same one; takes 2 s at most."""
 
     def report_log(self) -> TuningLog:
         """Return a log sink that reports the job's first run to the service; `close` ends it."""
@@ -59,7 +59,7 @@ class NoService:
         return designer
 
     def report_log(self) -> TuningLog:
-        """Return a log that keeps nothing."""
+        """Return a log that drops its records."""
         return open_log(None)
 
     def study_page(self) -> str | None:
@@ -67,17 +67,17 @@ class NoService:
         return None
 
     def close(self) -> None:
-        """Do nothing."""
+        """Ignore it: no service is used."""
 
 
 def service_link(url: str | None, token: str | None, cache_folder: Path, notices: Notices) -> ServiceLink:
-    """Return the link that a job's settings ask for; nothing is sent yet.
+    """Return the link that a job's settings ask for; it has sent no request yet.
 
     Args:
         url: `AUTOTUNE_SERVICE_URL`, or None.
         token: `AUTOTUNE_SERVICE_TOKEN`, or None.
         cache_folder: Folder of the user, for results that could not be delivered.
-        notices: Shows what is in the way.
+        notices: Shows faults and answers.
 
     Raises:
         ConfigError: If the URL or the token is malformed.

@@ -49,7 +49,7 @@ class StudyQuery:
 
 
 def recommend_from(runs: Sequence[RunLog], query: StudyQuery, now_unix_s: float) -> Recommendation:
-    """Return what finished runs recommend; without one that fits, the default.
+    """Return the recommendation of finished runs; without one that fits, the default.
 
     Args:
         runs: Runs of this machine, as `StudyStore.runs` returns them.
@@ -57,12 +57,12 @@ def recommend_from(runs: Sequence[RunLog], query: StudyQuery, now_unix_s: float)
         now_unix_s: The time, for the age of the evidence.
     """
     finished = map(finished_run, first_runs(runs))
-    asked = [item for item in finished if item is not None and _is_asked(item, query)]
-    if not asked:
+    matching = [item for item in finished if item is not None and _is_asked(item, query)]
+    if not matching:
         return _default(query, "no finished run here has this model")
-    if len({item.key.model for item in asked}) > 1:
-        return _ambiguous(asked, query)
-    known = [own_runs(list(own)) for _, own in groupby(sorted(asked, key=_key_of), _key_of)]
+    if len({item.key.model for item in matching}) > 1:
+        return _ambiguous(matching, query)
+    known = [own_runs(list(own)) for _, own in groupby(sorted(matching, key=_key_of), _key_of)]
     return _exact(known, query, now_unix_s) or _nearest(known, query, now_unix_s) or _default(query, NOT_FASTER)
 
 
@@ -81,7 +81,7 @@ def _key(query: StudyQuery, found: StudyKey) -> StudyKey:
 
 
 def _exact(known: Sequence[OwnRuns], query: StudyQuery, now_unix_s: float) -> Recommendation | None:
-    """Return what the verdicts of the asked key say, None without any; of several machines the answer's is named."""
+    """Return the answer of the query's own key, None without any; of several machines the answer's is named."""
     here = [item for item in known if item.key == _key(query, item.key) and item.advice.standing is not None]
     if not here:
         return None
@@ -92,22 +92,22 @@ def _exact(known: Sequence[OwnRuns], query: StudyQuery, now_unix_s: float) -> Re
 
 
 def _nearest(known: Sequence[OwnRuns], query: StudyQuery, now_unix_s: float) -> Recommendation | None:
-    """Return what the nearest layout with an upheld adoption says, None without one."""
-    asked_of = [(_key(query, item.key), item) for item in known if item.advice.best is not None]
-    near = [(item.advice.standing != "confirmed", distance(key, item.key), key, item) for key, item in asked_of]
-    for _, far, asked, own in sorted(near, key=lambda row: row[:2]):
+    """Return the answer of the nearest layout with an upheld adoption, None without one."""
+    wanted_keys = [(_key(query, item.key), item) for item in known if item.advice.best is not None]
+    near = [(item.advice.standing != "confirmed", distance(key, item.key), key, item) for key, item in wanted_keys]
+    for _, far, wanted, own in sorted(near, key=lambda row: row[:2]):
         best = own.best
         if best is None or far > MAX_DISTANCE:
             continue
         config = adapted(Config(best.config_values), query.layout, query.target)
         if query.target != ENGINE_TARGET or config != default_config(query.layout):
             age_s = now_unix_s - best.newest_unix_s
-            return nearest_answer(config, best, age_s, asked=asked, key=own.key, distance=far)
+            return nearest_answer(config, best, age_s, asked=wanted, key=own.key, distance=far)
     return None
 
 
 def model_names(runs: Sequence[RunLog]) -> tuple[str, ...]:
-    """Return what the models of finished runs are called, sorted; a model without a name goes by its fingerprint."""
+    """Return the names of the models of finished runs, sorted; a model without a name goes by its fingerprint."""
     names = {log.run.model_name or str(log.run.key.get("model")) for log in runs if log.run is not None and log.result}
     return tuple(sorted(names))
 

@@ -128,8 +128,8 @@ def _counting(log: RunLog, run: RunRecord) -> Sequence[Mapping[str, Any]]:
     """Return the results of a run that count, as the service counts them."""
     results = Results(run)
     records: list[Record] = [*log.samples, *([] if log.adoption is None else [log.adoption])]
-    told = [item for item in map(results.take, records) if item is not None and _is_possible(item.get("adoption"))]
-    return [item for item in told if item["valid"] and item["phase"] != Phase.WARMUP]
+    taken = [item for item in map(results.take, records) if item is not None and _is_possible(item.get("adoption"))]
+    return [item for item in taken if item["valid"] and item["phase"] != Phase.WARMUP]
 
 
 def _is_possible(test: Mapping[str, Any] | None) -> bool:
@@ -138,7 +138,7 @@ def _is_possible(test: Mapping[str, Any] | None) -> bool:
 
 
 def own_runs(runs: Sequence[FinishedRun]) -> OwnRuns:
-    """Return what the rule says of the runs of one key."""
+    """Return the rule's answer for the runs of one key."""
     configs = [item for item in _configs(runs) if item.adopted]
     best = max(configs, key=lambda item: item.place, default=None)
     verdicts = KeyVerdicts.of(map(_decision, runs))

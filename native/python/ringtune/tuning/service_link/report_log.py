@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log sink that queues a job's results for the service; a failure costs one warning and nothing else.
+"""Log sink that queues a job's results for the service; a failure costs only one warning.
 
 Only a job's first run is reported: later runs, on a machine that has changed or against the config in force then,
 answer another question.
@@ -35,7 +35,7 @@ class ReportLog:
         self._report: _RunReport | None = None
 
     def write(self, record: Record) -> None:
-        """Queue what the service needs of a record; a failure is shown once."""
+        """Queue the service's part of a record; a failure is shown once."""
         try:
             self._queue_result(record)
         except Exception as error:  # noqa: BLE001  (reporting never fails tuning)
@@ -44,7 +44,7 @@ class ReportLog:
                 self._say(f"results are missing in the report to the service: {error}")
 
     def close(self) -> None:
-        """Do nothing: the link ends the report, after the tuning thread has ended or was left behind."""
+        """Leave the report open: the link ends it, after the tuning thread has ended or was left behind."""
 
     def end(self) -> None:
         """Report that the job has ended, if its first run came to no decision; idempotent, and never raises."""

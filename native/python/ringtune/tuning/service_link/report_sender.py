@@ -27,7 +27,7 @@ class ReportSender:
     """Delivers a job's queue, and the spool's; `wake` and `close` may be called from any thread."""
 
     def __init__(self, delivery: Delivery, spool: Spool, breaker: Breaker, say: Say) -> None:
-        """Prepare; nothing is sent before `start`.
+        """Prepare; the first delivery waits for `start`.
 
         Args:
             delivery: Reaches the service.
@@ -46,7 +46,7 @@ class ReportSender:
         self._thread: threading.Thread | None = None
 
     def start(self, own: Pending) -> None:
-        """Begin to deliver: a job's queue, which is closed in the end, and what is in the spool."""
+        """Begin to deliver: a job's queue, which is closed in the end, and the payloads of the spool."""
         self._has_news.set()
         self._thread = threading.Thread(target=self._run, args=(own,), name="ringtune-report-sender", daemon=True)
         self._thread.start()

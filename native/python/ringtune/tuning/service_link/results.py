@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tuning log's records as the results that the service takes: one per window, the same ids whoever reports it.
 
-A log that is pushed after its job has reported therefore adds nothing. A window under the run's baseline counts as the
+A log that is pushed after its job has reported therefore adds none. A window under the run's baseline counts as the
 baseline phase, except in the warmup. The adoption test is one more result, with the challenger's last window.
 The watch is not reported: it goes on for as long as the job.
 """
@@ -60,7 +60,7 @@ def facts_of(run: RunRecord, state: str = RUNNING, verdict: str | None = None) -
 
     Args:
         run: The run's first record.
-        state: `running`, `ended_early`, or what was decided.
+        state: `running`, `ended_early`, or the decision.
         verdict: The decision in words, or None.
     """
     return {
@@ -90,7 +90,7 @@ def first_runs(runs: Sequence[RunLog]) -> list[RunLog]:
 def is_later_run(log: RunLog, before: RunLog | None) -> bool:
     """Return whether a run is a later one of the job before it: a check, or a search after the watch saw a change.
 
-    A later search begins from what is in force, or has the budget that later searches have. A log does not name its
+    A later search begins from the config in force, or has the budget that later searches have. A log does not name its
     job, so that a job that was started with just that budget counts as a later run, too.
 
     Args:

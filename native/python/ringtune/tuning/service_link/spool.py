@@ -35,11 +35,11 @@ class Pending(Protocol):
         """Take the first ones as not to be delivered by this job; they stay for a later one; raises OSError."""
 
     def close(self) -> None:
-        """Let go; what is left stays where it is."""
+        """Close it; undelivered payloads stay where they are."""
 
 
 class MemoryQueue:
-    """Keeps payloads in memory: where nothing can be written, a job that ends takes them with it."""
+    """Keeps payloads in memory, where no file can be written: undelivered ones are lost at the job's end."""
 
     def __init__(self) -> None:
         """Begin empty."""
@@ -56,7 +56,7 @@ class MemoryQueue:
         self._payloads.append(payload)
 
     def pending(self) -> list[bytes]:
-        """Return what is left."""
+        """Return the payloads that are left."""
         return list(self._payloads)
 
     def delivered(self, count: int) -> None:
@@ -69,7 +69,7 @@ class MemoryQueue:
         self.delivered(count)
 
     def close(self) -> None:
-        """Keep what is there."""
+        """Keep the payloads: a queue in memory has no file to close."""
 
 
 class Spool:

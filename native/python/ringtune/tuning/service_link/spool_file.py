@@ -43,7 +43,7 @@ class SpoolFile:
         return None if descriptor is None else cls(path, descriptor)
 
     def append(self, payload: bytes) -> None:
-        """Add a payload with one write; what a writer tore before does not reach it.
+        """Add a payload with one write; a torn write before it does no damage to it.
 
         Raises:
             OSError: If it was not written, or there is no room; the earlier ones are as they were.
@@ -65,7 +65,7 @@ class SpoolFile:
             return self._payloads()[self._settled :]
 
     def delivered(self, count: int) -> None:
-        """Take the first pending payloads as delivered; they leave the file once nothing is pending.
+        """Take the first pending payloads as delivered; they leave the file once none is pending.
 
         Raises:
             OSError: If the file cannot be emptied; the payloads will be delivered again.
@@ -85,7 +85,7 @@ class SpoolFile:
             self._settle(found, count)
 
     def close(self) -> None:
-        """Let go of the file, and remove it if nothing is in it; idempotent, and never raises."""
+        """Close the file, and remove it if it is empty; idempotent, and never raises."""
         with self._lock:
             if self._descriptor < 0:
                 return
@@ -95,7 +95,7 @@ class SpoolFile:
             self._descriptor = -1
 
     def _leave(self) -> None:
-        """Leave what a later job has to deliver; remove the file if that is nothing."""
+        """Leave the payloads that a later job has to deliver; remove the file if there are none."""
         found = self._payloads()
         if not os.fstat(self._descriptor).st_size:
             self.path.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ class SpoolFile:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        """Replace the file by one with what is held back alone, which has the lock before it has the name."""
+        """Replace the file by one with the payloads that are held back, which has the lock before it has the name."""
         descriptor = replace_locked(self.path, b"".join(map(frame, self._held_back)))
         os.close(self._descriptor)
         self._descriptor = descriptor

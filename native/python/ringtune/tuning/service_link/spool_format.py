@@ -3,7 +3,7 @@ r"""Frames of the spool's files: a damaged frame costs no other.
 
 A frame is `CRC32 LENGTH PAYLOAD\n`, the first two as eight hex digits each. The payload has no newline, so that a
 reader that has lost its place finds it again after the next one; a frame whose checksum holds ends where its length
-says, so that a damaged newline costs nothing.
+says, so that a damaged newline loses no other frame.
 """
 
 import re
@@ -26,7 +26,7 @@ def frame(payload: bytes) -> bytes:
 
 
 def payloads(data: bytes) -> list[bytes]:
-    """Return the payloads of all whole frames, in their order; what lies between them is skipped."""
+    """Return the payloads of all whole frames, in their order; bytes between them are skipped."""
     found: list[bytes] = []
     place = 0
     while place < len(data):

@@ -43,7 +43,7 @@ class BoundKnob:
 
     Attributes:
         entry: Its entry in the knob file.
-        default: Value that sets nothing: the one that the command has, or "default" where nobody knows it.
+        default: Value that leaves the knob unset: the command's own, or "default" where that is not known.
         slot: Place of its flag in the command; None where there is none.
         file: The file that holds it; None where there is none.
     """
@@ -108,7 +108,7 @@ class BoundKnob:
 
 
 def bind(entry: KnobEntry, command: Sequence[str], file: BoundFile | None) -> BoundKnob:
-    """Return a knob with what the command has for it.
+    """Return a knob with the command's flag, file and value for it.
 
     Raises:
         ConfigError: If the command cannot carry the knob.
@@ -139,7 +139,7 @@ def _bound(entry: KnobEntry, command: Sequence[str], file: BoundFile | None) -> 
 
 
 def effective(knobs: Sequence[BoundKnob], config: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the values of a config; a knob whose condition does not hold has the one that sets nothing.
+    """Return the values of a config; a knob whose condition does not hold has the value that leaves it unset.
 
     The baseline is the command as it is, even where the user's own settings meet no condition.
     """
@@ -167,7 +167,7 @@ def unmet_conditions(knobs: Sequence[BoundKnob]) -> dict[str, tuple[tuple[str, .
 
 
 def _known(entry: KnobEntry, found: Scalar | None) -> Value:
-    """Return the value that sets nothing: the found one, else the file's default, else a word for "not known"."""
+    """Return the value that leaves a knob unset: the found one, else the file's default, else a word for "unknown"."""
     found = entry.default if found is None else found
     if found is None:
         return DEFAULT

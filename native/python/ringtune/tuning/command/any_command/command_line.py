@@ -108,7 +108,7 @@ def file_slot(command: Sequence[str], place: FilePlace) -> Slot:
 
 
 def _slot_after(command: Sequence[str], flag: str) -> Slot | None:
-    """Return the file behind a flag; behind a switch of that name stands another flag, or nothing."""
+    """Return the file behind a flag; None for a switch of that name, with another flag or the end behind it."""
     for index, argument in enumerate(command[1:], 1):
         if argument.startswith(f"{flag}="):
             return Slot(index, 1, f"{flag}=", "", argument.removeprefix(f"{flag}="))

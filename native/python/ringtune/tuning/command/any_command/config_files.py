@@ -40,7 +40,7 @@ class ConfigFile:
         """Read a file.
 
         Raises:
-            ConfigError: If it cannot be read, or is not what it should be.
+            ConfigError: If it cannot be read, or does not have the form of such a file.
         """
         try:
             with Path(path).open(encoding="utf-8") as file:
@@ -59,7 +59,7 @@ class ConfigFile:
 
         Args:
             key: Path of the key.
-            of: Name of what is read, for the error.
+            of: Name of the value, for the error.
 
         Raises:
             ConfigError: If the file is no JSON or YAML.

@@ -144,7 +144,7 @@ class KnobEntry(_Strict):
         scale: Scale on which equal steps matter equally.
         step: Resolution of the search for an int.
         choices: Values of a choice.
-        default: Value that the program uses where nothing sets it.
+        default: Value that the program uses where the knob is not set.
         when: Other knobs and their values: this one is set only beside these.
         if_flag: Flags of which the command must have one; without it there is no such knob.
         unless_flag: Flags that the command may not have.
@@ -286,12 +286,12 @@ def read_knob_file(path: Path) -> KnobFile:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         line = yaml_text.line_of(yaml_text.compose(text), fault["loc"])
-        said = shown(_fault_text(content, fault), MAX_FAULT_CHARACTERS)
-        raise ConfigError(f"{OPTION} {path}, line {line}: {said}") from error
+        fault_text = shown(_fault_text(content, fault), MAX_FAULT_CHARACTERS)
+        raise ConfigError(f"{OPTION} {path}, line {line}: {fault_text}") from error
 
 
 def _fault_text(content: Mapping[str, Any], fault: Mapping[str, Any]) -> str:
-    """Return the fault of a file in words: where, the value, what is allowed."""
+    """Return the fault of a file in words: place, value, allowed values."""
     place: Sequence[Any] = fault["loc"]
     words = [shown(part) for part in place]
     if words[:1] == ["knobs"] and len(words) > 1:

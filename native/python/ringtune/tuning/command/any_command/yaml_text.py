@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """YAML as text: read by the rules of YAML 1.2, changed in place so that comments and layout stay.
 
-Nothing is constructed but plain values: a tag of somebody's own is a part of the text.
+Only plain values are constructed: a tag of somebody's own is a part of the text.
 """
 
 import re
@@ -47,7 +47,7 @@ def compose(text: str) -> yaml.Node | None:
 
 
 def line_of(node: yaml.Node | None, path: Sequence[object]) -> int:
-    """Return the line, from 1, of what a path leads to, or of the nearest node on the way there."""
+    """Return the line, from 1, of the node at the end of a path, or of the nearest node on the way there."""
     line = 1
     for part in path:
         if node is None:
@@ -77,7 +77,7 @@ def value_at(text: str, path: Sequence[Part]) -> tuple[bool, Any]:
 
 
 def with_value(text: str, path: Sequence[Part], value: str | float | bool) -> str:
-    """Return a text with a value at a path; nothing else in it changes, and a missing key is added.
+    """Return a text with a value at a path; the rest of it stays as it is, and a missing key is added.
 
     Raises:
         ValueError: If the path leads through something that is no mapping, or the value cannot be put there.

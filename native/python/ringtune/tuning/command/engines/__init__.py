@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that are not ours: what is set before a launch, the files they read. A new one is one file and one row."""
+"""Foreign engines: the variables of a launch and the files they read. A new one is one file and one row."""
 
 from .engine import DEFAULT, Engine, Knob, WinnerFile
 from .nccl_plugin import plugin_path

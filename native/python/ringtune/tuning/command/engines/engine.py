@@ -24,7 +24,7 @@ class Knob:
     """A parameter, and the variables that carry its value.
 
     Attributes:
-        parameter: Its legal values, the one that sets nothing among them as the default.
+        parameter: Its legal values, among them the default, which leaves it unset.
         variables: Environment variables that get the value; empty where the engine writes it another way.
         words: The engine's own words for values, where they differ.
     """
@@ -75,7 +75,7 @@ def same_command(config: Config, folder: Path, command: Sequence[str]) -> tuple[
 
 
 def no_trial_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFile, ...]:
-    """Return nothing: trials of most engines need no file."""
+    """Return no file: trials of most engines need none."""
     del config, folder, comment
     return ()
 
@@ -90,7 +90,7 @@ class Engine:
         winner_files: Writes a config the way the engine reads it.
         environment_of: Variables of a trial beyond those of the knobs: (config, absolute output folder) -> variables.
         trial_files: Files that a trial's variables name; they are in the output folder before the launch.
-        owned: Further variables that a trial sets; a user who sets one of them decides the knobs that need it.
+        owned: Further variables that a trial sets; where the user sets one, the knobs that need it stay at its value.
         is_for_gpus: True where it moves data between GPUs; these are then part of the study's key.
         command_of: Command of a trial.
         effective: A config with the default in place of each value that has no effect beside the others.
@@ -145,7 +145,7 @@ class Engine:
         return {name: variable for name, variable in found.items() if variable}
 
     def baseline(self) -> Config:
-        """Return the config that sets nothing."""
+        """Return the config that leaves every knob unset."""
         return Config({knob.name: knob.parameter.default for knob in self.knobs})
 
     def legal(self, config: Mapping[str, Value]) -> Config:
@@ -180,7 +180,7 @@ class Engine:
 
 
 def _idle_text(group: Sequence[str], set_by_user: Mapping[str, str]) -> str:
-    """Return why a knob cannot act, and what to do: its group of knobs is at its defaults."""
+    """Return the cause that keeps a knob from acting, and the remedy: its group of knobs is at its defaults."""
     held = next((f"{other}, which {set_by_user[other]} sets" for other in group if other in set_by_user), "")
     others = " or ".join(group)
     remedy = f"unset it for ringtune to vary {held}" if held else f"add {others} to --only"

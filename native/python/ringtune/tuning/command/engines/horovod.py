@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod 0.28 (and what reads its variables): fusion, cycle, response cache, hierarchy.
+"""Horovod 0.28 (and programs that read its variables): fusion, cycle, response cache, hierarchy.
 
 Its own autotuner would change the same values while a trial is measured, so a trial turns that off. Horovod then
 leaves both hierarchies off (`BackgroundThreadLoop` in horovod/common/operations.cc): "on" is their one other value.

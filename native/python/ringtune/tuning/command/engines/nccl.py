@@ -9,8 +9,8 @@ NCCL opens sockets for data by helper threads alone, and starts none of these by
 (`ncclNetSocketGetNsockNthread` in src/transport/net_socket.cc, 2.23 to 2.30). Sockets per thread therefore need a
 number of threads.
 
-The baseline sets nothing: it runs without the plugin, for a loaded tuner switches parts of NCCL off. NCCL has no way
-to say "as you see fit" for a variable that is set, so "default" sets nothing either.
+The baseline sets no variable: it runs without the plugin, for a loaded tuner switches parts of NCCL off. NCCL has no
+way to say "as you see fit" for a variable that is set, so "default" leaves it unset too.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _PLUGIN_NAMES = (PLUGIN_VARIABLE, TABLE_VARIABLE)
 
 
 def table_rules(config: Config) -> tuple[Rule, ...]:
-    """Return what of a config the plugin does: a rule for each collective that is not left to NCCL, of every size."""
+    """Return the plugin's part of a config: a rule for each collective that is not left to NCCL, of every size."""
     choices = {name: (config[f"{prefix}algorithm"], config[f"{prefix}protocol"]) for name, prefix in PREFIXES.items()}
     return tuple(
         Rule(name, algorithm=_named(algorithm), protocol=_named(protocol))
@@ -65,7 +65,7 @@ def _effective(config: Config) -> Config:
 
 
 def _plugin_variables(config: Config, table: Path) -> dict[str, str]:
-    """Return what loads the plugin; nothing where it has nothing to do."""
+    """Return the variables that load the plugin; empty for a config without rules."""
     return {PLUGIN_VARIABLE: str(plugin_path()), TABLE_VARIABLE: str(table)} if table_rules(config) else {}
 
 

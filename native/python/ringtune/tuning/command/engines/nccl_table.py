@@ -73,7 +73,7 @@ def encode_table(rules: Sequence[Rule]) -> bytes:
     """Return a table's bytes.
 
     Raises:
-        ConfigError: If there are too many rules, or one says nothing, knows a name that NCCL does not, or has an
+        ConfigError: If there are too many rules, or one decides no value, knows a name that NCCL does not, or has an
             empty or too large range.
     """
     if len(rules) > MAX_RULES:
@@ -83,7 +83,7 @@ def encode_table(rules: Sequence[Rule]) -> bytes:
 
 
 def write_table(path: Path, rules: Sequence[Rule]) -> None:
-    """Replace a table's file as a whole: who opens it meets the old table or the new one.
+    """Replace a table's file as a whole: a reader meets the old table or the new one.
 
     Raises:
         ConfigError: As `encode_table`, or if the file cannot be written.

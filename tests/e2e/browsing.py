@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages in Debian's chromium, and what they did there: complaints, dialogs, requests, violations of the policy."""
+"""Pages in Debian's chromium, and their actions there: complaints, dialogs, requests, violations of the policy."""
 
 import re
 import shutil
@@ -79,7 +79,7 @@ def visiting(browser: Any, *, scheme: str = "light", size: dict[str, int] | None
 
 
 def _note_console(seen: Visit, message: Any) -> None:
-    """Note errors; that a page was refused is what the browser says of every page with such a status."""
+    """Note errors, but for the browser's own message about a page with an error status."""
     is_status = re.match(r"Failed to load resource: the server responded with a status of 4", message.text)
     if message.type in {"error", "warning"} and not is_status:
         seen.complaints.append(message.text)

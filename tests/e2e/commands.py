@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the examples as a user would and keep what they print. Knows the command line, nothing of the package."""
+"""Run the examples as a user would and keep their output. Knows the command line, not the package."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ def run_ringtune(*arguments: str) -> subprocess.CompletedProcess[str]:
 def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command in an environment without settings of ours besides the given ones; never raises on its failure.
 
-    Nothing is measured at the start and kept in the user's cache folder, and other tests' jobs are not waited for.
+    No measurement is made at the start and kept in the user's cache folder, and other tests' jobs are not waited for.
     """
     environment = ExampleJob("", variables={**OWN, **(variables or {})}).environment()
     return subprocess.run(

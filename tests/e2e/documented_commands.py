@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read from a page of the documentation what is to be run: comments before fenced blocks, which readers do not see.
+"""Read a page's commands to run from the documentation: comments before fenced blocks, which readers do not see.
 
 | comment | the block below it |
 |---|---|
@@ -31,7 +31,7 @@ class Block:
     """A fenced block, or a comment without one.
 
     Attributes:
-        duty: `run`, `file`, `given`, or nothing for a block that is only shown.
+        duty: `run`, `file`, `given`, or empty for a block that is only shown.
         about: The text after the duty in the comment.
         language: The language as the fence names it.
         text: The lines of the block.

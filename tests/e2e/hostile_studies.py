@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database in which everything that people read has a hostile name, also what the API would refuse."""
+"""A database in which every displayed name is hostile, also names that the API would refuse."""
 
 import json
 import uuid
@@ -34,7 +34,7 @@ TARGET = "hostile"
 
 
 def all_hostile_names() -> list[str]:
-    """Return 500 names, some of which would end what they stand in, turn it around, or be very long."""
+    """Return 500 names, some of which would end the text around them, reverse it, or be very long."""
     names = [name.encode("utf-8", "replace").decode() for name in hostile_names()]
     return [*SHOWN, *names][:500]
 

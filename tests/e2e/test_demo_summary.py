@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's summary says, from logs alone, what was decided, why, and what it cost."""
+"""The demo's summary gives, from logs alone, the decision, its reason, and its cost."""
 
 import io
 import json
@@ -54,7 +54,7 @@ def outcome(tmp_path: Path, records: list[dict[str, Any]], title: str = "a job")
 
 
 def rendered(tmp_path: Path, records: list[dict[str, Any]]) -> str:
-    """Write a log, summarize it, and return what a terminal would show."""
+    """Write a log, summarize it, and return the text of a terminal."""
     screen = io.StringIO()
     console = Console(file=screen, width=200)
     render([outcome(tmp_path, records)], console, seconds=99.0)

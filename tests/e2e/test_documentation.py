@@ -56,7 +56,7 @@ def write_log(path: Path) -> None:
 
 
 def prepare(folder: Path, page: Path) -> None:
-    """Lay out what the page's commands find: the examples, the build folder, and the files it shows or takes."""
+    """Lay out the files that the page's commands find: the examples, the build folder, and those it shows or takes."""
     (folder / "build").mkdir()
     (folder / "examples").symlink_to(REPOSITORY / "examples")
     for block in blocks_of(page):

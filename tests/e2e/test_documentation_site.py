@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation's site: it builds strictly, is complete, and needs nobody else's server, nor one of its own."""
+"""The documentation's site: it builds strictly, is complete, and needs no server, neither others' nor its own."""
 
 import ast
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run as the README says: alone, under ringtune and under torchrun, tuned and not.
 
-Those whose start is not what is tested are forked; the tutorial's test launches the digits as they are written.
+Those whose start is not under test are forked; the tutorial's test launches the digits as they are written.
 """
 
 import json
@@ -27,7 +27,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
 
 
 def test_a_tuned_job_learns_to_read_digits(tuned: tuple[Path, dict[str, Any]]) -> None:
-    """Two ranks with the tuner on learn what a single process learns: nine in ten unseen images."""
+    """Two ranks with the tuner on learn as well as a single process: nine in ten unseen images."""
     _, report = tuned
 
     assert 2 == report["world_size"]
@@ -35,7 +35,7 @@ def test_a_tuned_job_learns_to_read_digits(tuned: tuple[Path, dict[str, Any]]) -
 
 
 def test_a_tuned_job_leaves_a_log_with_a_result(tuned: tuple[Path, dict[str, Any]]) -> None:
-    """The tuning run comes to its end while the job trains, and the log says what was decided."""
+    """The tuning run comes to its end while the job trains, and the log has the decision."""
     log, report = tuned
 
     (run_review,) = review_log(log).runs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report in a real browser: it draws every figure, asks the network for nothing, and runs nobody else's script."""
+"""The report in a real browser: it draws every figure, makes no request, and runs no foreign script."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ LOADED_MS = 120_000
 
 @dataclass
 class Visit:
-    """A page in the browser, and what it did."""
+    """A page in the browser, and its actions."""
 
     page: Any
     complaints: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ def test_a_keyboard_is_enough(browser: Any, report: Path) -> None:
 
 
 def test_it_fits_a_phone(browser: Any, report: Path) -> None:
-    """Nothing makes the page itself scroll sideways."""
+    """No element makes the page itself scroll sideways."""
     page = visit(browser, report, size=PHONE).page
 
     overflow = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
@@ -109,7 +109,7 @@ def test_it_prints_black_on_white_from_a_dark_page(browser: Any, report: Path) -
 
 
 def test_hostile_names_run_nothing(browser: Any, tmp_path: Path) -> None:
-    """Five hundred of them, as names of everything: nothing was set, and nothing complained or was asked for."""
+    """Five hundred of them, in every place of a name: no variable was set, no complaint and no request was made."""
     hostile_log(tmp_path / "hostile.jsonl", hostile_names())
     made = run_ringtune("review", str(tmp_path / "hostile.jsonl"), "--html", str(tmp_path / "hostile.html"))
     assert 0 == made.returncode, made.stderr

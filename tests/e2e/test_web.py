@@ -46,7 +46,7 @@ def test_figures_are_drawn_in_the_page_s_colours(browser: Any, tuned: str) -> No
 
 
 def test_a_study_follows_what_its_job_reports(browser: Any, service: WebService) -> None:
-    """New results come by themselves: words, tables, the first figures; what is open stays open, focus stays."""
+    """New results come by themselves: words, tables, the first figures; opened parts stay open, focus stays."""
     study_id, job_id = service.study("3", "c"), str(uuid.uuid4())
     with visiting(browser) as seen:
         page = seen.go(f"{service.url}/studies/{study_id}").page
@@ -104,7 +104,7 @@ def test_what_is_reported_while_a_page_loads_is_not_missed(browser: Any, service
 
 
 def test_a_page_stays_while_the_service_is_busy(browser: Any, service: WebService) -> None:
-    """A refusal to listen or to renew is no end: both are tried again, and what was shown stays."""
+    """A refusal to listen or to renew is no end: both are tried again, and the page stays."""
     study_id = service.study("7", "c")
     refused: list[str] = []
 
@@ -202,7 +202,7 @@ def test_somebody_signs_in_looks_and_signs_out(browser: Any, tmp_path: Path) -> 
 
 
 def test_without_scripts_the_pages_can_be_read(browser: Any, tuned: str) -> None:
-    """Tables have what figures show."""
+    """Tables have the values of the figures."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
 

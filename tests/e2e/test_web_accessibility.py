@@ -67,7 +67,7 @@ def inspecting(browser: Any, looks: Sequence[str]) -> Iterator[Inspection]:
 
 @pytest.mark.parametrize("looks", EACH_LOOKS, ids="-".join)
 def test_every_view_is_sound(looks: Sequence[str], browser: Any, service: WebService) -> None:
-    """Nothing is asked for elsewhere."""
+    """No request goes elsewhere."""
     with inspecting(browser, looks) as inspection:
         seen = inspection.seen
         for name, path in views_of(service.client).items():
@@ -78,7 +78,7 @@ def test_every_view_is_sound(looks: Sequence[str], browser: Any, service: WebSer
 
 @pytest.mark.parametrize("looks", EACH_LOOKS, ids="-".join)
 def test_what_a_service_with_tokens_shows_is_sound(looks: Sequence[str], browser: Any, tmp_path: Path) -> None:
-    """Signing in, refusals, an admin's tokens, and every view of a service that knows nothing yet."""
+    """Signing in, refusals, an admin's tokens, and every view of a service without data."""
     with web_service(tmp_path, TOKENS, ADMIN_SECRET) as service, inspecting(browser, looks) as inspection:
         seen, check = inspection.seen, inspection.check
         page = seen.go(f"{service.url}/tokens").page

@@ -61,7 +61,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebServi
 
 
 def check(seen: Visit, url: str) -> Any:
-    """Open a view, and return its page; nothing ran, nothing foreign is in it, and the title is ours."""
+    """Open a view, and return its page; no script ran, no foreign element is in it, and the title is ours."""
     seen.page.goto(url)
     found = seen.page.evaluate(LOOK, LIMIT_MS)
     overflow = found.pop("overflow")
@@ -106,9 +106,9 @@ def look_at_figures(seen: Visit, service: WebService, studies: HostileStudies, e
 
 
 def look_at_each(browser: Any, service: WebService, studies: HostileStudies, numbers: Sequence[int]) -> None:
-    """Open what is of one name: its study, questions, searches, and what is not there.
+    """Open the pages of each name: its study, questions, searches, and missing pages.
 
-    The browser forgets all after some names: thousands of visits by one page exhaust what it has for it.
+    The browser forgets all after some names: thousands of visits by one page exhaust its memory for them.
     """
     for begin in range(0, len(numbers), FORGOTTEN_AFTER):
         look_at_some(browser, service, studies, numbers[begin : begin + FORGOTTEN_AFTER])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cookies know no ports: what a server on another port of the host receives from a browser, and what that is worth.
+"""Cookies know no ports: requests that a server on another port of the host receives, and their use to it.
 
 The other server is real, as is the browser that goes there after it has signed in.
 """
@@ -34,7 +34,7 @@ class OtherPort:
     """The requests that a server of somebody else on the same host received."""
 
     def __init__(self, port: int, scheme: str) -> None:
-        """Nothing so far."""
+        """Start without requests."""
         self.url = f"{scheme}://127.0.0.1:{port}"
         self.cookies: list[str] = []
         self.page = ""
@@ -59,7 +59,7 @@ def other_port(tls: ssl.SSLContext | None = None) -> Iterator[OtherPort]:
             self.wfile.write(other.page.encode())
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Keep requests out of the output."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     if tls is not None:
@@ -84,13 +84,13 @@ def sign_in(page: Any, url: str, secret: str, wanted: str = "/tokens") -> None:
 
 
 def thief_of(service: WebService, cookie: str) -> httpx.Client:
-    """Return a program that has nothing but a Cookie header, and claims what it likes of itself."""
+    """Return a program that has only a Cookie header, and may claim any origin."""
     headers = {"cookie": cookie, "origin": service.url, "accept": "text/html"}
     return httpx.Client(base_url=service.url, headers=headers, timeout=LIMIT_S, verify=False)
 
 
 def test_another_port_receives_a_session_that_reads_pages_and_no_token(browser: Any, tmp_path: Path) -> None:
-    """The session opens no call of the API, changes nothing, finds no key in any page, and ends at the sign-out."""
+    """The session opens no call of the API, changes no data, finds no key in any page, and ends at the sign-out."""
     with web_service(tmp_path, TOKENS, ADMIN_SECRET) as service, visiting(browser) as seen, other_port() as other:
         sign_in(seen.page, service.url, ADMIN_SECRET)
         key = seen.page.evaluate(STORED_KEY)
@@ -121,7 +121,7 @@ def test_another_port_receives_a_session_that_reads_pages_and_no_token(browser: 
 
 
 def test_a_page_of_another_port_sends_no_form_and_reads_nothing(browser: Any, tmp_path: Path) -> None:
-    """The browser of somebody who is signed in sends the cookie along, and that is not enough."""
+    """A signed-in user's browser sends the cookie along, and that is not enough."""
     with web_service(tmp_path, TOKENS, ADMIN_SECRET) as service, visiting(browser) as seen, other_port() as other:
         sign_in(seen.page, service.url, ADMIN_SECRET)
         other.page = (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A walk through the pages with real jobs: start the service, tune a job against it, watch it live, open the report.
 
-The jobs reduce gradients and compute nothing: the cores are left to the browser. With WEB_SCREENSHOTS=FOLDER they are
+The jobs reduce gradients without computing: the cores are left to the browser. With WEB_SCREENSHOTS=FOLDER they are
 those of the tutorial, with its budget, and every view is kept in every look.
 """
 

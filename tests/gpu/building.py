@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds ringtune where there is no network and no environment of the project: the engine by CMake, packages by links.
 
-Nothing is installed: Python finds ringtune in a folder of links, as `[tool.scikit-build]` would lay it out, and wheels
-that the machine lacks in another.
+No package is installed: Python finds ringtune in a folder of links, as `[tool.scikit-build]` would lay it out, and
+wheels that the machine lacks in another.
 """
 
 import importlib.metadata

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of ranks that run a program of checks, each with a deadline, and what their ranks wrote down."""
+"""Jobs of ranks that run a program of checks, each with a deadline, and the outcomes that their ranks recorded."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Job:
         program: Module below `tests.gpu.programs`.
         ranks: Their number.
         arguments: After the device and the file for the outcomes.
-        environ: Added to what all jobs have.
+        environ: Added to the environment of all jobs.
         around: Command that each rank is run by, such as a checking tool.
         deadline_s: When the job is killed.
         code: The exit code of a job that ends well.
@@ -94,7 +94,7 @@ class Running:
             )
 
     def wait(self) -> list[Row]:
-        """Wait for its end, or kill it at its deadline, and return what came of it."""
+        """Wait for its end, or kill it at its deadline, and return its outcomes."""
         left_s = self.job.deadline_s - (time.monotonic() - self._begin_s)
         note = ""
         try:
@@ -134,7 +134,7 @@ class Running:
 
 
 def _row(job: str, check: str, outcomes: Sequence[dict[str, Any]]) -> Row:
-    """Return the line for a check, from what each rank wrote of it."""
+    """Return the line for a check, from each rank's outcome."""
     figures = dict(next((each["figures"] for each in outcomes if each.get("figures")), {}))
     is_below = bool(figures.pop("is_below", False)) or any(each.get("is_below") for each in outcomes)
     errors = [each.get("error", "no error was written down") for each in outcomes if not each["passed"]]

@@ -26,7 +26,7 @@ def run_file(name: str, folder: Path, environ: Mapping[str, str]) -> tuple[list[
         environ: Finds ringtune.
 
     Returns:
-        A line per test, and all that was said.
+        A line per test, and the whole output.
     """
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / f"{name}.xml"

@@ -91,7 +91,7 @@ class Report:
         return round(time.monotonic() - self._begin_s)
 
     def add(self, rows: Iterable[Row], log: str = "") -> None:
-        """Take lines in, print them, and keep them with what the job said."""
+        """Take lines in, print them, and keep them with the job's output."""
         for row in rows:
             self.rows.append(row)
             figures = ", ".join(f"{name} {value}" for name, value in row.figures.items())
@@ -133,7 +133,7 @@ def main() -> int:
 
 
 def _run_file(name: str, only: Sequence[str], folder: Path, environ: Mapping[str, str]) -> tuple[list[Row], str]:
-    """Run a pytest file if it is chosen, and return its lines and what it said."""
+    """Run a pytest file if it is chosen, and return its lines and its output."""
     if only and name not in only:
         return [], ""
     rows, text = run_file(name, folder, environ)
@@ -163,7 +163,7 @@ def _compared(rows: Iterable[Row]) -> list[Row]:
 
 
 def say(line: str) -> None:
-    """Print a line at once: a run that is cut off has said what it found."""
+    """Print a line at once: a run that is cut off has printed its findings."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

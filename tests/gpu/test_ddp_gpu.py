@@ -28,7 +28,7 @@ def switched(tmp_path_factory: pytest.TempPathFactory) -> Figures:
 
 @pytest.fixture(scope="module", params=["gloo", "nccl"])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Figures]]:
-    """Return the folder of two jobs of two ranks, tuned and not, and what their ranks found."""
+    """Return the folder of two jobs of two ranks, tuned and not, and their ranks' figures."""
     folder = tmp_path_factory.mktemp(request.param)
     log = str(folder / LOG)
     try:
@@ -50,7 +50,7 @@ def test_other_buckets_change_no_bit(switched: Figures) -> None:
 
 
 def test_windows_are_in_device_time(switched: Figures, record_property: Callable[[str, object], None]) -> None:
-    """The host, which launches several steps at once, sees something else than what the windows are made of."""
+    """The host, which launches several steps at once, measures other times than the windows are made of."""
     seen = switched["windows"]
 
     record_property("windows", seen)
@@ -111,7 +111,7 @@ def test_samples_are_in_device_time(trained: tuple[Path, list[Figures]]) -> None
 
 
 def test_the_study_is_one_of_this_gpu(trained: tuple[Path, list[Figures]]) -> None:
-    """The machine's facts name the GPU, and what carried the data."""
+    """The machine's facts name the GPU and the backend that carried the data."""
     folder, (first, *_) = trained
     (run,) = read_log(folder / LOG).runs
 

@@ -34,7 +34,7 @@ def loaded(table: Path) -> dict[str, str]:
 
 
 def collectives(folder: Path, environ: Mapping[str, str], *, ranks: int = 2) -> str:
-    """Run the collectives, whose results are checked, and return what rank 0 said."""
+    """Run the collectives, whose results are checked, and return rank 0's output."""
     try:
         return run_ranks("nccl_collectives", ["1"], folder, ranks=ranks, environ=environ)[0]
     except AssertionError as error:

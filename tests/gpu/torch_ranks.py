@@ -15,7 +15,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE_S = 100.0
 MARK = "figures: "
-"""Begins the line with which a program says what it found."""
+"""Beginning of the line in which a program prints its figures."""
 OWN = {"AUTOTUNE_CACHE": "0", "AUTOTUNE_LOCK": "0"}
 SHARED = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "GLOO_SOCKET_IFNAME": "lo", **OWN}
 DUPLICATE = "Duplicate GPU detected"
@@ -33,7 +33,7 @@ def rank_environment(rank: int) -> dict[str, str]:
 def run_ranks(
     program: str, arguments: Sequence[str], folder: Path, *, ranks: int = 2, environ: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Run a program of this folder on some ranks, and return what each of them wrote.
+    """Run a program of this folder on some ranks, and return the output of each.
 
     Args:
         program: Module below `tests.gpu.programs`; its arguments are rank, number of ranks, and a file to meet at.

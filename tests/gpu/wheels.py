@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make gpu-wheels`: fetches the wheels that a bare machine with a GPU may lack, into `.gpu-wheels`.
 
-Its Python is 3.12 on x86-64. What is there already, torch and numpy above all, is not brought along.
+Its Python is 3.12 on x86-64. Packages that are there already, torch and numpy above all, are not brought along.
 """
 
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep out what the house does not want: code from data, hidden state, vague names, other machines' facts."""
+"""Keep out patterns that the house forbids: code from data, hidden state, vague names, other machines' facts."""
 
 import ast
 import re

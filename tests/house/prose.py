@@ -76,7 +76,7 @@ def _python_texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _descriptions(docstring: str) -> Iterator[tuple[int, str]]:
-    """Yield offset and text of what a docstring describes under "Args:" and its like.
+    """Yield offset and text of each entry of a docstring under "Args:" and its like.
 
     "Whether" is the field's word for an argument that is a boolean.
     """

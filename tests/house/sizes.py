@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bound the largest: lines of a file, lines and paths of a function.
 
-Averages hide giants, so the maximum is what is bounded, in C++ and Python alike.
+Averages hide giants, so the maximum is bounded, in C++ and Python alike.
 """
 
 import lizard

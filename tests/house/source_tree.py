@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List the project's files and name what is wrong with them.
+"""List the project's files and name the faults in them.
 
-Duty: what all gates share. A gate is a function from a `SourceTree` to violations; it is tested on a tree that breaks
-its rule and applied to this repository.
+Duty: the code that all gates share. A gate is a function from a `SourceTree` to violations; it is tested on a tree that
+breaks its rule and applied to this repository.
 """
 
 import subprocess
@@ -69,5 +69,5 @@ class SourceTree:
 
 
 def listing(violations: list[Violation]) -> str:
-    """Return the violations as text, one per line: what a failing gate shows."""
+    """Return the violations as text, one per line, for the output of a failing gate."""
     return "\n".join(str(violation) for violation in violations)

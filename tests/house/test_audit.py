@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make audit` tells what is known to be safe from what nobody was asked about."""
+"""`make audit` tells packages known to be safe from packages that were never checked."""
 
 import json
 

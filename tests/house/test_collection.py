@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests have the same names whenever they are collected: workers that disagree about them run none.
 
-`make test` notices that by itself: its workers, each with hashes of its own, compare what they have collected.
+`make test` notices that by itself: its workers, each with hashes of its own, compare their collections.
 """
 
 import os

@@ -43,7 +43,7 @@ def exceptions() -> list[list[str]]:
 
 
 def lint(folder: Path) -> tuple[bool, str]:
-    """Return whether the package below a folder keeps the contracts, and what was said."""
+    """Return whether the package below a folder keeps the contracts, and the linter's output."""
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{sysconfig.get_path('purelib')}"}
     command = [*LINT, "--no-cache", "--config", str(REPOSITORY / "pyproject.toml")]
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -91,7 +91,7 @@ def test_the_package_keeps_the_contracts() -> None:
     ],
 )
 def test_a_chain_over_an_allowed_module_is_noticed(tmp_path: Path, importer: str, imported: str, contract: str) -> None:
-    """The importer uses a module of errors, and that, inside a function, what the importer may not."""
+    """The importer uses a module of errors, and that imports, inside a function, a module the importer may not use."""
     package = small_package(tmp_path)
     assert lint(tmp_path)[0]
     (package / importer / "__init__.py").write_text("import ringtune.errors\n", encoding="utf-8")

@@ -24,7 +24,7 @@ def licence_of(name: str) -> str | None:
 
 
 def test_the_notice_names_what_is_not_permissive() -> None:
-    """LGPL, MPL and packages that state nothing; what is not installed on this machine is left out."""
+    """LGPL, MPL and packages that state no licence; packages not installed on this machine are left out."""
     texts = [(REPOSITORY / FOLDER / f"{lock}.txt").read_text(encoding="utf-8") for lock in EXTRAS_OF]
     licences = {pin.name: licence_of(pin.name) for text in texts for pin in pins_of(text)}
     demanding = {

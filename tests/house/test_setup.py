@@ -61,7 +61,7 @@ def test_an_old_python_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_machine_that_has_all_gets_no_line() -> None:
-    """This environment was set up here, so nothing is missing: every check can be met."""
+    """This environment was set up here, so no prerequisite is missing: every check can be met."""
     line = prerequisites.complaint(REPOSITORY, has_compiler=True)
 
     assert not line

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary at the end of `make test` adds up both parts and hides nothing that did not run."""
+"""The summary at the end of `make test` adds up both parts and hides no test that did not run."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_a_part_that_the_machine_cannot_run_fails_continuous_integration_alone(t
 
 
 def test_a_part_that_broke_without_results_is_a_failure(tmp_path: Path) -> None:
-    """A build that failed left no file and announced nothing."""
+    """A build that failed left no file and announced no part."""
     _, is_good = summarize(results(tmp_path, None, PASSED), PARTS, is_ci=False)
 
     assert not is_good

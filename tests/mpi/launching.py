@@ -35,7 +35,7 @@ def mpirun(
     environ: Mapping[str, str] | None = None,
     launcher: Path = BIN / "mpirun",
 ) -> Finished:
-    """Run a program of this folder's `programs` on several ranks to its end; nothing of the job may be left."""
+    """Run a program of this folder's `programs` on several ranks to its end; no process of the job may be left."""
     command = [str(launcher), "-n", str(ranks), *rank_command(program, *arguments)]
     return run_job(command, {**OPEN_MPI, **(environ or {})})
 

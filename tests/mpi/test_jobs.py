@@ -86,7 +86,7 @@ def test_a_job_may_use_mpi_itself() -> None:
 
 
 def test_the_plugin_moves_and_reports() -> None:
-    """Pieces, sizes that differ, errors, cancelling: what the engine relies on."""
+    """Pieces, sizes that differ, errors, cancelling: the engine relies on these."""
     finished = mpirun(2, "transfers")
 
     assert 0 == finished.code, finished.text

@@ -24,7 +24,7 @@ sys.stdout.write(json.dumps([rt.rank(), *map(os.environ.get, sys.argv[1:])]) + "
 
 
 def launched(*options: str, command: Sequence[str]) -> Finished:
-    """Run `ringtune run --mpi` to its end; nothing of the job may be left."""
+    """Run `ringtune run --mpi` to its end; no process of the job may be left."""
     return run_job([sys.executable, "-m", "ringtune", "run", "--mpi", *options, *command], PATH)
 
 

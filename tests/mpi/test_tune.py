@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning the MPI of this environment: commands are launched under it, and what is written is what it reads."""
+"""Tuning the MPI of this environment: commands are launched under it, and it reads the files that are written."""
 
 import signal
 from pathlib import Path
@@ -36,7 +36,7 @@ def write_winner(folder: Path, values: dict[str, Value]) -> dict[str, Path]:
 
 
 def test_an_mpi_is_tuned(tmp_path: Path) -> None:
-    """Every launch of baseline, search and test is measured, whatever comes of it; nothing of a launch is left."""
+    """Every launch of baseline, search and test is measured, whatever its outcome; no process of a launch is left."""
     files = ["--output", str(tmp_path), "--log", str(tmp_path / "log")]
     quick = ["--max-samples", "1", "--pairs", "2", "--trial-timeout-s", "60"]
     command = mpi_command(2, "allreduce_steps", str(256 * 1024))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sanitizers ask a program for these at its start. A test asks for memory that nobody has: that fails here as it
-// does without a sanitizer, by a null pointer. What a GPU may still touch is left behind on purpose: with a kernel that
-// hangs, and with a call that the driver owes after an error.
+// The sanitizers ask a program for these at its start. A test asks for more memory than any machine has: that fails
+// here as it does without a sanitizer, by a null pointer. Memory that a GPU may still touch is left behind on purpose:
+// with a kernel that hangs, and with a call that the driver owes after an error.
 
 extern "C" const char* __asan_default_options();
 extern "C" const char* __lsan_default_suppressions();

@@ -45,7 +45,7 @@ inline std::pair<int, int> connected_sockets(SocketKind kind) {
   return {ends[0], ends[1]};
 }
 
-// All sockets of one world. What `control_fds` and `data_fds` return is the caller's and can be had once.
+// All sockets of one world. The caller owns the descriptors that `control_fds` and `data_fds` return, each once.
 class SocketMesh {
  public:
   // `lanes`: connections of each pair of ranks beside the first.

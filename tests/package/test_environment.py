@@ -167,7 +167,7 @@ def test_the_operation_for_tensorflow_is_built_and_averages(with_tensorflow: Env
 
 
 def test_uninstalling_leaves_what_was_built_there_alone(installed: Environment) -> None:
-    """The documentation names it: plugins in the package's folder, and nothing else of the package."""
+    """The documentation names the rest: plugins in the package's folder, and no other file of the package."""
     removed = installed.run(installed.python, "-m", "pip", "uninstall", "--yes", "ringtune")
 
     files = [path for name in ("ringtune", "ringtune-*") for path in installed.packages.glob(f"{name}/**/*")]

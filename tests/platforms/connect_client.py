@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client of a Spark Connect server, a process without Java: runs jobs on ranks and prints what came of them as JSON.
+"""Client of a Spark Connect server, a process without Java: runs jobs on ranks and prints their results as JSON.
 
 Argument: the server's address, `sc://HOST:PORT`.
 """

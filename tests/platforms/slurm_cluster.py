@@ -2,7 +2,7 @@
 """A real Slurm: a controller and two nodes with munge, each with network, processes, mounts and host name of its own.
 
 All of it is one process tree in namespaces without names. The kernel ends the tree with the process that has started
-it, whatever becomes of that, and nothing of it is seen outside: no mount, interface, port or process id.
+it, whatever becomes of that, and no part of it is seen outside: no mount, interface, port or process id.
 
 The nodes' /etc/hosts is like Debian's: a host's own name stands at 127.0.1.1, those of the others at their addresses.
 """
@@ -99,7 +99,7 @@ wait
 
 
 def _missing() -> str:
-    """Return why there can be no cluster here, or nothing."""
+    """Return why there can be no cluster here; empty if there can be one."""
     if os.geteuid() != 0:
         return "namespaces need root"
     programs = [name for name in PROGRAMS if shutil.which(name) is None]

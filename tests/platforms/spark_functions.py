@@ -112,7 +112,7 @@ def result_of_size(size: int) -> Any:
 
 
 def lock_unless_first() -> Any:
-    """Return what no serializer takes, but on rank 0."""
+    """Return a value that no serializer takes, but on rank 0."""
     hvd.init()
     return "first" if hvd.rank() == 0 else threading.Lock()
 

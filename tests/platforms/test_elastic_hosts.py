@@ -40,7 +40,7 @@ def test_the_death_of_a_host_is_a_loss_of_its_workers_alone(tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_a_host_that_is_cut_off_costs_its_workers(tmp_path: Path) -> None:
-    """The remote shell lives, the network does not: the peers notice, and the launcher ends what cannot come back."""
+    """The remote shell lives, the network does not: the peers notice, and the launcher ends the cut-off workers."""
     with hosts(2) as (first, second):
         given = options(tmp_path, first, second)
         environ = {"RINGTUNE_TIMEOUT_S": "6"}

@@ -19,7 +19,7 @@ LIMIT_S = 900.0
 
 
 def run_job(folder: Path, *packages: str) -> list[str]:
-    """Run the page's program in a folder and return what its ranks said; the backend's environment is made below it.
+    """Run the page's program in a folder and return its ranks' output; the backend's environment is made below it.
 
     Two ranks may share a line: torchrun starts Python with `-u`, where `print` writes a text and its end apart.
     """

@@ -111,7 +111,7 @@ def test_train_job_with_the_mpi_policy(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_mpi_job_whose_launcher_is_first(tmp_path: Path) -> None:
-    """Names are unknown, then nobody listens: the launcher tries again, and keeps the full names of the hostfile."""
+    """Names are unknown, then no server listens: the launcher tries again, and keeps the full names of the hostfile."""
     pods = operators.mpi_job(document("mpijob.yaml", "MPIJob"))
     *workers, launcher = pods
 
@@ -128,7 +128,7 @@ def test_mpi_job_whose_launcher_is_first(tmp_path: Path) -> None:
 
 
 def test_a_pod_without_the_jobs_key_is_no_host(tmp_path: Path) -> None:
-    """A server that shows another host key gets nothing to run, and is named."""
+    """A server that shows another host key gets no command, and is named."""
     job = document("mpijob.yaml", "MPIJob")
     *_, launcher = operators.mpi_job(job)
     *workers, _ = operators.mpi_job(job)
@@ -220,7 +220,7 @@ def test_an_elastic_mpi_job_takes_a_worker_back(tmp_path: Path) -> None:
 
 
 def test_learners_of_ffdl(tmp_path: Path) -> None:
-    """The manifest's command makes a learner's rank, the meeting place and the key of what FfDL gives to it."""
+    """The manifest's command makes a learner's rank, the meeting place and the key from FfDL's variables."""
     manifest = yaml.safe_load((FOLDER / "ffdl" / "manifest.yml").read_text(encoding="utf-8"))
     pods = operators.learners(manifest, secrets.token_hex(32))
 

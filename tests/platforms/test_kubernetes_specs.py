@@ -79,7 +79,7 @@ def test_a_wrong_field_is_named(name: str, kind: str, field: str, value: Any, wo
 
 
 def test_katibs_experiment_refers_to_what_it_searches() -> None:
-    """Every parameter reaches the trial's environment, and the objective is what the trial prints."""
+    """Every parameter reaches the trial's environment, and the trial prints the objective."""
     spec = document("katib-experiment.yaml", "Experiment")["spec"]
     template = spec["trialTemplate"]
     (container,) = template["trialSpec"]["spec"]["template"]["spec"]["containers"]

@@ -68,7 +68,7 @@ def test_the_ranks_train_as_one_plain_process(path: Path, tmp_path: Path, size: 
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
-    """Two ranks read what the page writes."""
+    """Two ranks read the files that the page writes."""
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 

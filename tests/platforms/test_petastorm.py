@@ -47,7 +47,7 @@ def test_ranks_train_on_the_shards_of_petastorm(tmp_path: Path) -> None:
 
 
 def _batches(out: Path, epoch: int, rank: int) -> list[Batch]:
-    """Return what a rank has read in an epoch."""
+    """Return a rank's batches of an epoch."""
     count = len(list(out.glob(f"{epoch}-{rank}-*.npz")))
     return [np.load(out / f"{epoch}-{rank}-{number}.npz") for number in range(count)]
 

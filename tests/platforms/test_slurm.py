@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs under a real Slurm, on two nodes: who meets whom, by which key, and how a job ends."""
+"""Jobs under a real Slurm, on two nodes: which ranks meet, by which key, and how a job ends."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
 
 
 def expected(nodes: int, *, restart: int = 0) -> list[str]:
-    """Return what `sums` says on two ranks a node."""
+    """Return the output of `sums` on two ranks a node."""
     size = 2 * nodes
     return [
         f"rank {rank} of {size}, local {rank % 2} of 2 on {NODES[rank // 2]}: {sum(range(size + 1))}, restart {restart}"
@@ -49,7 +49,7 @@ def in_changed_files(*commands: str) -> list[str]:
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_tasks_of_a_step_meet_without_a_key(cluster: SlurmCluster, nodes: int) -> None:
-    """Ranks, local ranks and sums are right, twice in a row; nothing is exported."""
+    """Ranks, local ranks and sums are right, twice in a row, without exported variables."""
     finished = cluster.run("srun", f"--nodes={nodes}", "--ntasks-per-node=2", *PROGRAM)
 
     assert 0 == finished.code, finished.text

@@ -54,7 +54,7 @@ def test_workers_that_live_on_meet_fresh_ones() -> None:
 def test_the_default_number_of_ranks_is_the_parallelism(
     session: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A line says so, unless nothing is to be said."""
+    """A line says so, unless the call is quiet."""
     ranks = ringtune.spark.run(lambda: functions.see().size)
 
     assert [SLOTS] * SLOTS == ranks
@@ -139,7 +139,7 @@ def test_a_result_may_be_larger_than_a_row() -> None:
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_error_of_the_rank_that_raised_is_shown(rank: int) -> None:
-    """The others lose it in a collective, which nobody is told; the next job runs."""
+    """The others lose it in a collective, which is not shown; the next job runs."""
     with pytest.raises(RankFailedError) as caught:
         ringtune.spark.run(functions.raise_on, (rank, "unbelievable"), num_proc=3)
 
@@ -168,7 +168,7 @@ def test_a_rank_that_exits_has_failed() -> None:
 
 @pytest.mark.usefixtures("session")
 def test_a_killed_rank_ends_the_job() -> None:
-    """The error says what Spark has seen, and the next job runs."""
+    """The error quotes Spark's reason, and the next job runs."""
     with pytest.raises(RankFailedError, match=r"rank 1 ended without a result, .* exited unexpectedly") as caught:
         ringtune.spark.run(functions.kill_on, (1,), num_proc=2)
 
@@ -248,14 +248,14 @@ def test_a_wrong_setting_is_an_error_here(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_impossible_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
-    """Each by a sentence that names the argument and what to do."""
+    """Each by a sentence that names the argument and the remedy."""
     with pytest.raises(ConfigError, match=message):
         ringtune.spark.run(functions.see, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("session")
 def test_an_unknown_argument_is_a_type_error() -> None:
-    """Nobody is left to believe that it acts."""
+    """An ignored argument would seem to have an effect."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'nproc'"):
         ringtune.spark.run(functions.see, nproc=2)  # type: ignore[call-arg]
 
@@ -277,7 +277,7 @@ def test_a_tuned_job_logs_where_the_user_says(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.usefixtures("session")
 def test_output_of_the_ranks_comes_here_line_by_line() -> None:
-    """Each line begins with its rank; what programs write comes along, and an unfinished line at the end."""
+    """Each line begins with its rank; programs' output comes along, and an unfinished line at the end."""
     out, err = StringIO(), StringIO()
 
     ringtune.spark.run(functions.write_lines, (5,), num_proc=2, stdout=out, stderr=err)
@@ -292,7 +292,7 @@ def test_output_of_the_ranks_comes_here_line_by_line() -> None:
 
 @pytest.mark.usefixtures("session")
 def test_output_of_a_job_that_fails_comes_as_well() -> None:
-    """A stream that the caller has closed disturbs nobody."""
+    """A stream that the caller has closed disturbs no rank."""
     out, closed = StringIO(), StringIO()
     closed.close()
 
@@ -304,7 +304,7 @@ def test_output_of_a_job_that_fails_comes_as_well() -> None:
 
 @pytest.mark.usefixtures("session")
 def test_the_runner_returns_rank_zeros_result() -> None:
-    """Other ranks may return what nothing can send."""
+    """Other ranks may return values that cannot be serialized."""
     assert "first" == ringtune.spark.HorovodRunner(np=2).run(functions.lock_unless_first)
     assert 3.0 == ringtune.spark.HorovodRunner(np=2).run(functions.see, value=1.0).total
     assert SLOTS == ringtune.spark.HorovodRunner(np=0).run(functions.see).size
@@ -332,7 +332,7 @@ def test_the_runner_refuses_an_unknown_verbosity() -> None:
 
 
 def test_without_a_session_the_error_says_how_to_make_one() -> None:
-    """Nothing is started by the way."""
+    """No session is started by the call."""
     code = "import ringtune.spark; ringtune.spark.run(print, num_proc=1)"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
 

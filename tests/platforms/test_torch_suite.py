@@ -18,7 +18,7 @@ LIMIT_S = 1800.0
 
 @cache
 def outcomes(backend: str, form: str, ranks: int) -> dict[str, dict[str, str]]:
-    """Return what torch's tests say under a backend, by name."""
+    """Return the outcomes of torch's tests under a backend, by name."""
     command = [sys.executable, "-m", "tests.platforms.torch_suite", backend, "--form", form, "--ranks", str(ranks)]
     finished = run_job(command, deadline_s=LIMIT_S)
     lines = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]

@@ -110,7 +110,7 @@ def check_files(trials: Trials) -> None:
 
 
 def test_trials_take_turns_and_learn_from_each_other(tmp_path: Path) -> None:
-    """Six trials, three at a time: each goes on from what those before it have measured."""
+    """Six trials, three at a time: each goes on from the measurements of those before it."""
     trials = Trials(tmp_path, 4.0, free_port())
 
     study = run_study(trials, count=6, beside=3)

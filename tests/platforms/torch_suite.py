@@ -3,8 +3,8 @@
 
     python -m tests.platforms.torch_suite gloo|ringtune [--form python] [--ranks N] [--limit SECONDS] [NAME…]
 
-The tests ask for their backend by name and skip what they do not know, so that under "ringtune" they go on to say
-"gloo" and get this backend for it. One line of JSON per test goes to standard output: name, outcome, reason.
+The tests ask for their backend by name and skip unknown ones, so that under "ringtune" they go on to say "gloo" and get
+this backend for it. One line of JSON per test goes to standard output: name, outcome, reason.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def stand_in_for_gloo() -> None:
     from ringtune.torch_backend.meeting import Member
 
     class Options:
-        """Options that torch sets and nobody reads."""
+        """Options that torch sets and never reads."""
 
     class StandIn(form().group_class):  # type: ignore[misc]
         def __init__(self, store: Any, rank: int, size: int, timeout: Any) -> None:

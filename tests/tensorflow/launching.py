@@ -26,7 +26,7 @@ WAYS = ["numpy", pytest.param("operations", marks=needs_operations)]
 
 
 def run(ranks: int, program: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:
-    """Run a program to its end; nothing of the job may be left."""
+    """Run a program to its end; no process of the job may be left."""
     return run_job(Ranks(ranks, forked(program, *arguments)), environ, deadline_s=540.0)
 
 

@@ -24,7 +24,7 @@ def program(way: str, folder: Path, least_ranks: int, first_step: int = 0) -> Fo
 
 
 def check(workers: list[JobOf[ForkedProcess]]) -> None:
-    """Check that all workers end with the weights of a training that nothing has disturbed."""
+    """Check that all workers end with the weights of an undisturbed training."""
     ends = [worker.wait() for worker in workers]
     assert all(end.code == 0 for end in ends), "\n".join(end.text for end in ends)
     expected = [[f"rank {rank} of {len(ends)}: right"] for rank in range(len(ends))]
@@ -44,7 +44,7 @@ def test_training_goes_on_without_a_lost_worker(tmp_path: Path, way: str) -> Non
 
 @pytest.mark.parametrize("way", ["fit", pytest.param("tape", marks=pytest.mark.long)])
 def test_a_newcomer_gets_the_state(tmp_path: Path, way: str) -> None:
-    """Nothing that the others have trained is lost, and the newcomer goes on from there."""
+    """No training of the others is lost, and the newcomer goes on from there."""
     with served(RangeRoster(1, 2, 0.0), patience=PATIENCE) as server, ExitStack() as stack:
         environ = joining(server.address)
         check([stack.enter_context(started_by_fork(program(way, tmp_path, 2, step), environ)) for step in (0, 10)])

@@ -36,7 +36,7 @@ def test_gradients_go_the_way_that_was_chosen(way: str) -> None:
 
 @needs_operations
 def test_gradients_are_submitted_as_soon_as_they_are_computed() -> None:
-    """Communication overlaps with the backward pass; an error of one tensor ends the step; nothing crashes."""
+    """Communication overlaps with the backward pass; an error of one tensor ends the step without a crash."""
     assert_all_right(run(2, "graph_operations", "operations", "overlap", "mismatch"), 2)
     assert_all_right(run(1, "graph_operations", "operations", "late", "shutdown"), 1)
 
@@ -70,7 +70,7 @@ def test_operations_that_do_not_fit_are_named_once_and_not_used(tmp_path: Path, 
     [("no-such-compiler", "install g++, or name a compiler with --compiler"), ("false", "could not be compiled")],
 )
 def test_a_build_that_is_not_possible_says_why(compiler: str, words: str) -> None:
-    """Without a compiler, or with one that fails, the exit status is 2 and the text says what to do."""
+    """Without a compiler, or with one that fails, the exit status is 2 and the text names the remedy."""
     finished = run_job([sys.executable, "-m", "ringtune.tensorflow_op", "--compiler", compiler])
 
     assert 2 == finished.code, finished.text

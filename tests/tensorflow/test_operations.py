@@ -14,5 +14,5 @@ def test_every_operation_is_right(ranks: int) -> None:
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_horovods_names_are_here_and_mean_the_same(ranks: int) -> None:
-    """Each name exists or says what to use; facts as tensors, joint batch normalization, local layers, best models."""
+    """Each name exists or names its substitute; facts as tensors, joint batch norm, local layers, best models."""
     assert_all_right(run(ranks, "horovod_names"), ranks)

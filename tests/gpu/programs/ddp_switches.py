@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank whose buckets change while it trains on a GPU. Arguments: rank, ranks, store, device, backend.
 
-Each scenario is a function; what it finds is among the figures. The memory of old buckets is written over as soon as
+Each scenario is a function; its findings are among the figures. The memory of old buckets is written over as soon as
 the allocator gives it away: whoever still reads it gets other gradients.
 """
 
@@ -172,7 +172,7 @@ def captured(device: torch.device) -> dict[str, Any]:
 
 
 def alone(device: torch.device) -> dict[str, Any]:
-    """Tune one rank alone: there is nothing to tune, and it is said."""
+    """Tune one rank alone: the verdict says that there is no tunable communication."""
     with autotune(make_model(device)) as tuner:
         return {"verdict": None if tuner.result is None else tuner.result.verdict}
 

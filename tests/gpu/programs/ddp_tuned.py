@@ -54,7 +54,7 @@ def train(model: DistributedDataParallel, device: torch.device, steps: int) -> t
 
 
 def main() -> None:
-    """Train, and say what came of it."""
+    """Train, and print the result."""
     rank, ranks, store, kind, backend, steps, log = sys.argv[1:]
     device = torch.device(kind, 0) if kind == "cuda" else torch.device(kind)
     torch.set_num_threads(1)

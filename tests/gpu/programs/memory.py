@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world that ends leaves nothing on the device. To be run alone: other processes take memory of the device, too."""
+"""A world that ends leaves no memory on the device. To be run alone: other processes take memory of the device, too."""
 
 import torch
 

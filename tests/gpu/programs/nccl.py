@@ -2,7 +2,8 @@
 """CUDA tensors by NCCL: which go by it, with which values, in process sets, again after a new start.
 
 Ranks may share the GPU (`RINGTUNE_GPU_OPERATIONS=nccl`, and a `NCCL_HOSTID` of its own for each rank: NVIDIA does not
-support it, but two ranks of NCCL need no second GPU then). Without a GPU nothing goes by NCCL, and values are compared.
+support it, but two ranks of NCCL need no second GPU then). Without a GPU no tensor goes by NCCL, and values are
+compared.
 """
 
 from collections.abc import Callable

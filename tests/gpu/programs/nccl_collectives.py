@@ -25,14 +25,14 @@ def pattern(count: int, rank: int, device: torch.device) -> torch.Tensor:
 
 
 def allreduced(count: int, rank: int, ranks: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the sum over all ranks, and what it has to be."""
+    """Return the sum over all ranks, and the expected one."""
     found = pattern(count, rank, device)
     dist.all_reduce(found)
     return found, torch.stack([pattern(count, each, device) for each in range(ranks)]).sum(0)
 
 
 def reduce_scattered(count: int, rank: int, ranks: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return this rank's part of the sum, and what it has to be."""
+    """Return this rank's part of the sum, and the expected one."""
     found = torch.full((count,), float("nan"), device=device)
     dist.reduce_scatter_tensor(found, pattern(count * ranks, rank, device))
     whole = torch.stack([pattern(count * ranks, each, device) for each in range(ranks)]).sum(0)
@@ -40,7 +40,7 @@ def reduce_scattered(count: int, rank: int, ranks: int, device: torch.device) ->
 
 
 def gathered(count: int, rank: int, ranks: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return every rank's tensor, and what they have to be."""
+    """Return every rank's tensor, and the expected ones."""
     found = torch.full((count * ranks,), float("nan"), device=device)
     dist.all_gather_into_tensor(found, pattern(count, rank, device))
     return found, torch.cat([pattern(count, each, device) for each in range(ranks)])

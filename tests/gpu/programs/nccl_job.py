@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches two ranks of `nccl_collectives` and passes on what rank 0 prints: a command for `ringtune tune`."""
+"""Launches two ranks of `nccl_collectives` and passes on rank 0's output: a command for `ringtune tune`."""
 
 import sys
 from pathlib import Path

@@ -37,7 +37,7 @@ def late_source(bench: Bench, size: int, value: float) -> torch.Tensor:
 
 
 def total(value: float) -> float:
-    """Return the sum over the ranks of what each brings: the value, times its number from 1."""
+    """Return the sum over the ranks of their contributions: the value, times the rank's number from 1."""
     return value * sum(range(1, hvd.size() + 1))
 
 

@@ -11,7 +11,7 @@ import ringtune.torch as hvd
 
 
 def main() -> None:
-    """Reduce, gather and move, and compare with what is right."""
+    """Reduce, gather and move, and compare with the right results."""
     kind, path = sys.argv[1:]
     hvd.init()
     device, size, rank = torch.device(kind), hvd.size(), hvd.rank()

@@ -71,7 +71,7 @@ def language_model(bench: Bench) -> tuple[torch.nn.Module, torch.Tensor]:
 
 
 def many_small(bench: Bench) -> tuple[torch.nn.Module, torch.Tensor]:
-    """Return a model of 200 gradients of a few bytes, and a batch: what counts is the cost per tensor."""
+    """Return a model of 200 gradients of a few bytes, and a batch: the cost per tensor dominates."""
     torch.manual_seed(1)
     layers = [torch.nn.Linear(8, 8) for _ in range(100)]
     return torch.nn.Sequential(*layers).to(bench.device), torch.randn(4, 8, device=bench.device)

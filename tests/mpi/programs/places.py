@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says where MPI has put this rank and what carries its data, and combines something with the others."""
+"""Prints where MPI has put this rank and which transport carries its data, and reduces with the others."""
 
 from tests.integration.plain_rank import allreduce, join, say
 

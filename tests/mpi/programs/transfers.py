@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ranks speak to the MPI transport's plugin through its C interface, and see what it does when things go wrong."""
+"""Two ranks speak to the MPI transport's plugin through its C interface, and check how it handles errors."""
 
 import ctypes
 import os
@@ -68,13 +68,13 @@ class Session:
         assert 0 == self.plugin.start(self.session, *sides, self.text, TEXT_BYTES), self.text.value
 
     def test(self) -> tuple[str, Progress]:
-        """Return the failure, or nothing, and the progress."""
+        """Return the failure, empty for none, and the progress."""
         progress = Progress()
         code = self.plugin.test(self.session, ctypes.byref(progress), self.text, TEXT_BYTES)
         return (self.text.value.decode() if code else ""), progress
 
     def finish(self) -> str:
-        """Wait until all is through or something failed; return what."""
+        """Wait until all transfers are through or one failed; return the failure."""
         end_s = time.monotonic() + LIMIT_S
         while time.monotonic() < end_s:
             failure, progress = self.test()
@@ -102,7 +102,7 @@ def check_many_pieces() -> None:
 
 
 def check_short_message() -> None:
-    """Fewer bytes than agreed are an error where they arrive, and end nobody."""
+    """Fewer bytes than agreed are an error where they arrive, and end no process."""
     session, into = Session(), np.zeros(100 if RANK == 0 else 10, np.uint8)
     session.start(bytes_of(10, RANK), into)
     failure = session.finish()
@@ -118,7 +118,7 @@ def check_long_message() -> None:
 
 
 def check_cancelled() -> None:
-    """A receive that nobody serves can be taken back."""
+    """A receive that no peer serves can be taken back."""
     session, into = Session(), np.zeros(1 << 20, np.uint8)
     session.start(np.zeros(0, np.uint8), into)
     assert 1 == session.test()[1].pending
@@ -129,7 +129,7 @@ def check_cancelled() -> None:
 
 
 def check_abandoned() -> None:
-    """Check that the communicator's name shows what is left to MPI."""
+    """Check that the communicator's name shows transfers that are left to MPI."""
     session = Session()
     session.plugin.abandon(session.session)
     assert ABANDONED_NAME == session.communicator.Get_name()

@@ -74,7 +74,7 @@ Vector loaded(DataType dtype, const Bytes& bytes) {
   });
 }
 
-// One rounding to the dtype, and what the accumulators lose.
+// One rounding to the dtype, and the accumulators' loss.
 double tolerance(DataType dtype) {
   switch (dtype) {
     case DataType::kFloat16:
@@ -90,7 +90,7 @@ double tolerance(DataType dtype) {
 
 class AdasumTest : public testing::EveryWorld {
  protected:
-  // What each rank gets; in place on the odd ranks.
+  // Returns each rank's result; in place on the odd ranks.
   std::vector<Bytes> adasum_all(const Reduction& reduction, const std::vector<Bytes>& inputs) {
     std::vector<Bytes> outputs(inputs.size());
     world_.run([&](CollectiveContext& context) {

@@ -23,7 +23,7 @@ struct Case {
 };
 
 // Fuses the tensor out of three pieces, which do not follow each other in memory; in place on the odd ranks. Returns
-// what each rank got.
+// each rank's result.
 std::vector<Bytes> allreduce_all(CollectiveWorld& world, const Case& run, const std::vector<Bytes>& inputs) {
   std::vector<Bytes> outputs(inputs.size());
   world.run([&](CollectiveContext& context) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that move rows and reduce nothing, in every world.
+// Collectives that move rows without a reduction, in every world.
 #include <atomic>
 #include <numeric>
 

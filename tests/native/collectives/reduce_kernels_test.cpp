@@ -156,7 +156,7 @@ TEST_P(ReduceKernelsTest, ANanOfOneContributionHasTheSameBitsInEverySetAndPlace)
   }
 }
 
-// In two steps: what the ranks of each of two groups bring, then what came of it.
+// In two steps: the contributions of each of two groups, then the two partial results.
 TEST(ReduceKernels, PartialResultsReduceToTheSame) {
   constexpr size_t kElements = 4099;
   for (const Reduction& reduction : testing::all_reductions(5)) {

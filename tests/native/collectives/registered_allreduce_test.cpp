@@ -16,7 +16,7 @@ namespace {
 constexpr std::byte kUntouched{0xa5};
 constexpr size_t kArenaBytes = 4 * kMiB;
 
-// Elements [first, last) of a tensor, and how many bytes before them belong to nobody.
+// Elements [first, last) of a tensor, and the number of unused bytes before them.
 struct Part {
   size_t first;
   size_t last;
@@ -40,7 +40,7 @@ class RegisteredAllreduceTest : public testing::EveryWorld {
     }
   }
 
-  // One rank's part of it; returns what it got.
+  // One rank's part of it; returns the rank's result.
   Bytes allreduce(CollectiveContext& context, const Reduction& reduction, const Bytes& input) {
     const size_t element = element_bytes(reduction.dtype);
     std::byte* memory = memories_[static_cast<size_t>(context.rank())].get();

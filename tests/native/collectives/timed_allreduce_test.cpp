@@ -13,7 +13,7 @@ namespace {
 using testing::EveryWorld;
 using testing::Hosts;
 
-// On rank 0 `lead`, elsewhere what follows; every rank must end well.
+// Calls `lead` on rank 0 and the follower elsewhere; every rank must end well.
 template <typename Lead>
 void time_in(testing::CollectiveWorld& world, Lead lead) {
   world.run([&](CollectiveContext& context) {

@@ -68,7 +68,7 @@ TEST_F(DeviceMemoryTest, WhatNobodyTakesIsFreedOnceItIsFilled) {
   ASSERT_TRUE(device->record(*filled, user.raw()).ok());
   memory->set_filled(filled);
 
-  pool.reset();  // what it has given away keeps it
+  pool.reset();  // allocated memory keeps the pool alive
   memory.reset();
 
   EXPECT_EQ(0, standin_counts().pool_allocations);

@@ -89,7 +89,7 @@ TEST_F(PackFailuresTest, AnErrorOfAKernelLosesTheDevice) {
   EXPECT_TRUE(device_->is_lost());
 }
 
-// The stand-in would hide what a driver refuses if it took everything.
+// A stand-in that took every input would hide a driver's refusals.
 
 TEST_F(PackFailuresTest, TheStandInRefusesWhatIsNoPtx) {
   open_device();

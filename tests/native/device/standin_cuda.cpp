@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in for libcuda.so.1: the functions that ringtune calls, with host memory for a GPU's. Each stream is a queue
-// with a thread, which takes a random while for each piece of work. It counts what is alive and what breaks the
-// driver's rules, and fails on demand.
+// with a thread, which takes a random while for each piece of work. It counts live objects and breaches of the driver's
+// rules, and fails on demand.
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -312,7 +312,8 @@ int cuMemPoolSetAttribute(void*, int, void*) {
   return kSuccess;
 }
 
-// The memory is there at once, poisoned by the stream's work: who does not wait for the stream loses what it wrote.
+// The memory is there at once, poisoned by the stream's work: a caller that does not wait for the stream loses its
+// writes.
 int cuMemAllocFromPoolAsync(uint64_t* memory, size_t bytes, void*, void* stream) {
   BEGIN("cuMemAllocFromPoolAsync")
   const uint64_t allocated = standin_allocate(0, bytes);
@@ -325,7 +326,7 @@ int cuMemAllocFromPoolAsync(uint64_t* memory, size_t bytes, void*, void* stream)
   return kSuccess;
 }
 
-// Poisoned in the stream's order, and in use by nobody else from then on.
+// Poisoned in the stream's order, and free for other users from then on.
 int cuMemFreeAsync(uint64_t memory, void* stream) {
   const int result = machine().begin("cuMemFreeAsync");
   {

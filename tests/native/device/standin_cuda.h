@@ -34,7 +34,7 @@ struct StandinCounts {
   uint64_t calls;
 };
 
-// Only while nothing is alive. Also undoes all failures.
+// Only while no object is alive. Also undoes all failures.
 void standin_reset(const StandinSettings* settings);
 void standin_set_devices(int devices);
 StandinCounts standin_counts();
@@ -48,7 +48,7 @@ void standin_spoil_kernels();
 int standin_is_lost();
 // 1 if the device with that number has a context.
 int standin_has_context(int device);
-// Memory of a device; the test's own, like what the framework has.
+// Memory of a device; the test's own, as a framework's would be.
 uint64_t standin_allocate(int device, size_t bytes);
 void standin_free(uint64_t memory);
 // Memory of the test's own counts as a device's from now on.

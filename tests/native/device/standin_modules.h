@@ -23,7 +23,7 @@ struct LoadedKernel {
 struct Module : std::enable_shared_from_this<Module> {
   explicit Module(std::string text) : ptx(std::move(text)) {}
 
-  // Bytes of the one parameter that the PTX declares for the kernel; nothing if it has no such kernel.
+  // Bytes of the one parameter that the PTX declares for the kernel; no value if it has no such kernel.
   std::optional<size_t> parameter_bytes(const std::string& kernel) const;
 
   const std::string ptx;

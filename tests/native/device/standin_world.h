@@ -18,7 +18,7 @@ namespace ringtune::testing {
 inline constexpr int kInvalidValue = 1;
 inline constexpr int kIllegalAddress = 700;
 
-// Nothing may be alive before and after.
+// No object of the stand-in may be alive before and after.
 class StandinTest : public ::testing::Test {
  protected:
   void SetUp() override { reset({}); }

@@ -72,7 +72,7 @@ TEST(Failure, ACoordinatorThatDoesNotAnswerIsNoticed) {
 
 // The seconds that rank 1 waits for a silent rank 0 of another host, until its limit of 1.2 s ends the world.
 double seconds_until_silence_ends_the_world() {
-  testing::SocketMesh mesh({0, 1});  // keeps rank 0's ends open, and nobody serves them
+  testing::SocketMesh mesh({0, 1});  // keeps rank 0's ends open, unserved
   EngineOptions options = testing::make_options(1, {0, 1});
   options.timeout_s = 1.2;
   options.transport.control_fds = mesh.control_fds(1);
@@ -101,7 +101,7 @@ TEST(Failure, ACoordinatorThatHasFallenSilentHasNoGrace) {
 
 TEST(Failure, ARankThatHasFallenSilentIsTheCulpritOfATimeout) {
   const std::vector<int> hosts{0, 1, 2};
-  testing::SocketMesh mesh(hosts);  // nobody serves rank 2's ends
+  testing::SocketMesh mesh(hosts);  // rank 2's ends are unserved
   std::vector<std::unique_ptr<Engine>> engines;
   for (const int rank : {0, 1}) {
     EngineOptions options = testing::make_options(rank, hosts);

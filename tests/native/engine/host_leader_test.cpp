@@ -43,7 +43,7 @@ class HostLeaderTest : public ::testing::Test {
     ASSERT_TRUE(eventually([&] { return leader_.progress(kStart); }));
   }
 
-  // What rank 0 gets next; a default one where nothing comes.
+  // The next request at rank 0; a default one where none comes.
   ForwardedRequest forwarded() {
     Bytes frame;
     ForwardedRequest next;
@@ -60,7 +60,7 @@ class HostLeaderTest : public ::testing::Test {
     EXPECT_TRUE(next.request.items.empty());
   }
   void expect_nothing() {
-    // What this frame follows has arrived before it.
+    // Frames before this one have arrived.
     ASSERT_TRUE(cluster_.transport(kLeader).try_forward_request(encode(ForwardedRequest{99, {}})));
     EXPECT_EQ(99, forwarded().rank);
   }

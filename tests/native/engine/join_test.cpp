@@ -21,7 +21,7 @@ int64_t join(Engine& engine) {
   return outcome && outcome->result ? outcome->result->rows.at(0) : -1;
 }
 
-// Rank r has `2 + 3 * r` batches; every sum has what those give that still have data.
+// Rank r has `2 + 3 * r` batches; every sum has the contributions of the ranks that still have data.
 void train_unevenly(Engine& engine, const std::string& epoch) {
   const auto batches = [](int rank) { return 2 + 3 * rank; };
   for (int batch = 0; batch < batches(engine.rank()); ++batch) {

@@ -14,7 +14,7 @@ using testing::counter;
 using testing::finish;
 using testing::run_world;
 
-// All tensors submitted, then polled for: who waits would press, and batches would not form as configured.
+// All tensors submitted, then polled for: a waiting caller would press, and batches would not form as configured.
 void reduce_step(Engine& engine, int tensors, size_t count) {
   std::vector<std::vector<float>> values(static_cast<size_t>(tensors), std::vector<float>(count, 1));
   std::vector<Handle> handles(static_cast<size_t>(tensors));
@@ -86,7 +86,7 @@ TEST(Knobs, CycleMsIsHowLongAReadyTensorWaitsForOthers) {
     double elapsed_ms = 0;
     const auto body = [&](Engine& engine) {
       const int64_t start_ns = now_ns();
-      reduce_step(engine, 1, 16);  // the first step: nobody knows what a whole step is, and nobody presses
+      reduce_step(engine, 1, 16);  // the first step: a whole step is not known yet, and no caller presses
       if (engine.rank() == 0) {
         elapsed_ms = ns_to_ms(now_ns() - start_ns);
       }
@@ -118,7 +118,7 @@ TEST(Knobs, AWaitingCallerAndACompleteStepEndTheCycleEarly) {
   run_world(
       2,
       [&](Engine& engine) {
-        reduce_step(engine, 3, 16);  // the first: nobody knows what a whole step is
+        reduce_step(engine, 3, 16);  // the first: a whole step is not known yet
         for (int i = 0; i < 50; ++i) {
           time_on_rank_0(engine, step_ms, [&] { reduce_step(engine, 3, 16); });
         }
@@ -150,7 +150,7 @@ TEST(Knobs, ResponseCacheReplacesFullRequests) {
     return requests;
   };
 
-  EXPECT_EQ(2 * 5u, full_requests_with(true));  // an id is for what comes again
+  EXPECT_EQ(2 * 5u, full_requests_with(true));  // an id is for a tensor that comes again
   EXPECT_EQ(50u, full_requests_with(false));
 }
 

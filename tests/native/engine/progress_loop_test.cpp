@@ -44,7 +44,7 @@ bool is_done_soon(Engine& engine, Handle handle) {
   return engine.poll(handle);
 }
 
-// Nobody but the communication thread is left to see the end of "late". Not told so, it would look every quarter of a
+// Only the communication thread is left to see the end of "late". Without a notice, it would look every quarter of a
 // second only: the quickest tenth of the rounds would take nearly as long, however busy the machine.
 TEST_P(ProgressLoopTest, WhatAWaitingCallerLeavesPendingEndsWithoutIt) {
   std::vector<double> waited_ms;

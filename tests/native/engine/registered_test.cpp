@@ -49,7 +49,7 @@ void fill(Engine& engine, std::span<float> values) {
   std::iota(values.begin(), values.end(), static_cast<float>(engine.rank()));
 }
 
-// The sum over all ranks of what `fill` has written.
+// True if the values are the sum over all ranks of the values that `fill` has written.
 bool is_sum(const Engine& engine, std::span<const float> values) {
   const int ranks = engine.world_size();
   for (size_t i = 0; i < values.size(); ++i) {

@@ -12,7 +12,7 @@ namespace {
 using testing::kDeadlineNs;
 using testing::run_world;
 
-// Submits one number and returns what will be told.
+// Submits one number and returns its future outcome.
 std::future<Status> told_end(Engine& engine, const std::string& name, const std::vector<float>& input,
                              std::vector<float>& output) {
   auto told = std::make_shared<std::promise<Status>>();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Throws bytes at everything that reads bytes of a peer. The first byte chooses the decoder.
 //
-// Nothing may crash or take memory that the input only announces, and what is accepted must encode to something that
-// is accepted and encodes the same again. Start it with an empty folder as its corpus: it puts seeds there.
+// No input may crash a decoder or take memory that it only announces. A value that is accepted must encode to bytes
+// that are accepted and encode the same again. Start it with an empty folder as its corpus: it puts seeds there.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -61,7 +61,7 @@ Stream decode_in_pieces(ByteSpan input, size_t piece_bytes) {
   return stream;
 }
 
-// The first byte is the size of the pieces; frames are what they are however they are cut.
+// The first byte is the size of the pieces; frames come out the same however they are cut.
 void check_frame_stream(ByteSpan input) {
   if (input.empty()) {
     return;

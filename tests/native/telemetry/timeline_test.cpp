@@ -48,7 +48,7 @@ size_t count_in(const std::string& text, std::string_view word) {
 }
 
 // Returns whether the file came to have so many bytes. A batch begins when all of the one before is in the file, and
-// the writer's ring holds a batch: nothing is dropped, however busy the machine.
+// the writer's ring holds a batch: no record is dropped, however busy the machine.
 bool trace_until(Timeline& timeline, const std::string& path, size_t bytes) {
   constexpr size_t kBatch = 2000;
   const int64_t deadline_ns = now_ns() + 60 * kNsPerS;
@@ -124,7 +124,7 @@ TEST_F(TimelineTest, ASecondTraceIsCompleteAndKnowsTheRowsOfTheFirst) {
   const TrackId first = timeline_.negotiate("weight", 4096, now_ns());
   timeline_.stop();
   ASSERT_TRUE(timeline_.start(folder_.file("second.json"), false).ok());
-  timeline_.begin(first, kAllreduce, now_ns());  // what was under way is drawn from here
+  timeline_.begin(first, kAllreduce, now_ns());  // spans under way are drawn from here
   timeline_.end(first, now_ns());
   EXPECT_TRUE(trace_until(timeline_, folder_.file("second.json"), 1'000'000));
   EXPECT_EQ(first, timeline_.negotiate("weight", 4096, now_ns()));
@@ -198,7 +198,7 @@ TEST_F(TimelineTest, EveryRankWritesAFileOfItsOwn) {
   EXPECT_EQ("2", first_named(events_in(folder_.file("trace.rank2.json")), "timeline_started").of("pid"));
 }
 
-// A pipe that nobody reads holds the writer up for as long as the test wants.
+// An unread pipe holds the writer up for as long as the test wants.
 TEST_F(TimelineTest, WhatTheWriterCannotFollowIsDroppedAndCounted) {
   ASSERT_EQ(0, mkfifo(path_.c_str(), 0600));
   const int reading = open(path_.c_str(), O_RDONLY | O_NONBLOCK);

@@ -35,7 +35,7 @@ class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : left_(text) {}
 
-  // Nothing where the text is not one JSON value.
+  // No value where the text is not one JSON value.
   std::optional<Json> read() {
     Json value;
     const bool is_good = read_value(value);

@@ -93,7 +93,7 @@ TEST_F(ArenaTest, WhatWasGivenBackIsUsedAgainAndTheLastRangeGrows) {
   first.reset();
   const auto small = allocate(*arena_, kTensorBytes / 2);
   EXPECT_EQ(at_first, place(small));
-  second.reset();  // joins what is left of the first
+  second.reset();  // joins the rest of the first
   const auto medium = allocate(*arena_, kTensorBytes * 5 / 4);
   EXPECT_LT(place(medium), at_second);
   third.reset();

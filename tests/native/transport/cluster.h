@@ -122,7 +122,7 @@ class Cluster {
     }
   }
 
-  // The failure that every rank reports once all know of one; nothing if some do not within two seconds.
+  // The failure that every rank reports once all know of one; empty if some do not within two seconds.
   std::vector<Failure> failures() {
     std::vector<Failure> known;
     const int64_t limit_ns = now_ns() + 2 * kNsPerS;

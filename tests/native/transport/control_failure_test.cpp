@@ -199,7 +199,7 @@ TEST(AfterFork, TheChildKeepsNoDescriptorAndTheParentNoDamage) {
 
 TEST(Silence, ARankThatSendsNothingIsKnownAndOneThatIsIdleIsNot) {
   Cluster idle({0, 1});
-  Cluster silent({0, 1}, SocketKind::kSocketPair, 1);  // nobody serves rank 1's end
+  Cluster silent({0, 1}, SocketKind::kSocketPair, 1);  // rank 1's end is unserved
   ClusterTransport& coordinator = silent.transport(kCoordinator);
 
   EXPECT_TRUE(eventually([&] { return coordinator.silent_rank() == 1; }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective in which a peer does not move is left by a caller who wants out, and by an engine that is shut down.
+// A collective in which a peer does not move is left by a caller that wants out, and by an engine that is shut down.
 #include "transport/interruption.h"
 
 #include <gtest/gtest.h>

@@ -56,7 +56,7 @@ class JoinedLanes {
   JoinedLanes(const JoinedLanes&) = delete;
   JoinedLanes& operator=(const JoinedLanes&) = delete;
 
-  // Writes what a peer never would.
+  // Writes bytes that a peer never would.
   void write_by_hand(size_t lane, ByteSpan bytes) {
     ASSERT_EQ(static_cast<ssize_t>(bytes.size()), send(sending_fd(lane), bytes.data(), bytes.size(), 0));
   }

@@ -27,7 +27,7 @@ std::shared_ptr<Segment> segment_of(int local_size) {
 // The second host has the ranks 1 and 3.
 const std::vector<int> kHosts{0, 1, 0, 1};
 
-// A transport that only names silent peers, as rank 3's does to a stage, which asks for nothing else while nobody
+// A transport that only names silent peers, as rank 3's does to a stage, which makes no other call while no rank
 // leaves.
 class TellsOfSilence final : public Transport {
  public:

@@ -19,7 +19,7 @@ using testing::SocketKind;
 // Every rank is a host of its own: all bytes go through sockets.
 class LinkedWorld {
  public:
-  // `raw_rank`: its data sockets are the test's. `silent_rank`: nobody serves any of its sockets.
+  // `raw_rank`: its data sockets are the test's. `silent_rank`: its sockets are unserved.
   LinkedWorld(int world_size, SocketKind kind, int64_t timeout_ns = testing::kPatienceNs, int raw_rank = -1,
               int silent_rank = -1)
       : cluster_(hosts(world_size), kind, silent_rank) {
@@ -146,8 +146,8 @@ TEST(Exchange, SixtyFourMebibytesBothWaysDoNotBlockEachOther) {
   });
 }
 
-// More than the system buffers, in sizes that end at different times, with two peers: what is begun first ends first,
-// and what is begun later must not get into its way.
+// More than the system buffers, in sizes that end at different times, with two peers: the exchange begun first ends
+// first, and later ones must not delay it.
 TEST(Begun, ExchangesMoveSideBySideAndKeepTheirOrder) {
   constexpr size_t kSizes[] = {12 << 20, 1, 0, 5 << 20, 300'000, 9 << 20};
   LinkedWorld world(3, SocketKind::kLoopback);
@@ -170,7 +170,7 @@ TEST(Begun, ExchangesMoveSideBySideAndKeepTheirOrder) {
   });
 }
 
-// The peer finishes nothing yet: what this rank has begun goes out while it does something else.
+// The peer finishes no exchange yet: this rank's bytes go out while it does other work.
 TEST(Begun, TheSystemSendsWhatWasBegunWithoutBeingAskedAgain) {
   LinkedWorld world(2, SocketKind::kLoopback, testing::kPatienceNs, 1);
   const Bytes out = bytes_of(1000, 0);

@@ -17,7 +17,7 @@ Bytes encoded(const std::vector<CacheId>& ids) {
   return writer.release();
 }
 
-// Nothing, where the frame is refused.
+// No value where the frame is refused.
 std::optional<std::vector<CacheId>> decoded(const Bytes& frame) {
   Reader reader(frame);
   std::vector<CacheId> ids = get_cache_ids(reader);

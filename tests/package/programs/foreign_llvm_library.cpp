@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As tests/integration/programs/foreign_cxx_library.cpp, for LLVM's C++ library: who is bound to this reads 0.
+// As tests/integration/programs/foreign_cxx_library.cpp, for LLVM's C++ library: code that is bound to this reads 0.
 #include <istream>
 
 // std::istream::operator>>(unsigned long&)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over the ranks of an MPI job, and says what carried the data."""
+"""Sums over the ranks of an MPI job, and prints the transport that carried the data."""
 
 import sys
 

@@ -67,11 +67,11 @@ class Workbench:
             yield
 
     def output_of_workers(self) -> str:
-        """Return what the workers have written."""
+        """Return the workers' output."""
         return "".join(path.read_text("utf-8", "replace") for path in sorted(self._project.glob("worker.*.log")))
 
     def answer(self, request: Mapping[str, Any]) -> Any:
-        """Do what a call of `cdsw` asks for."""
+        """Carry out a call of `cdsw`."""
         calls = {
             "launch_workers": self._launch,
             "list_workers": lambda _: [self._described(name) for name in self._workers],
@@ -133,7 +133,7 @@ class Workbench:
         return host.command("sh", "-c", 'cd "$0" && exec "$@"', str(self._project), *command)
 
     def _environment(self, changes: Mapping[str, str]) -> dict[str, str]:
-        """Return an engine's environment: nothing of the test's own that concerns ringtune."""
+        """Return an engine's environment, without the test's own variables that concern ringtune."""
         kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         return {
             **kept,

@@ -2,7 +2,7 @@
 """Pods that a cluster would make of a spec: their names, and the variables and files that operators put into them.
 
 Written from the operators' sources: Kubeflow Trainer 2.3 (torch and MPI policy), MPI operator 0.6 (MPIJob v2beta1), the
-Job controller of Kubernetes, and FfDL's learners. Nothing here knows ringtune.
+Job controller of Kubernetes, and FfDL's learners. No code here knows ringtune.
 """
 
 import re

@@ -74,7 +74,7 @@ class Image:
 
     @classmethod
     def read(cls, path: Path) -> "Image":
-        """Return what a Dockerfile says; steps that install packages are this machine's."""
+        """Return the image of a Dockerfile; steps that install packages are this machine's."""
         text = path.read_text(encoding="utf-8")
         copies = re.findall(r"^COPY (\S+) (\S+)$", text, re.MULTILINE)
         (directory,) = re.findall(r"^WORKDIR (\S+)$", text, re.MULTILINE)
@@ -156,7 +156,7 @@ class Cluster:
         return [self.wait(pod) for pod in self._places if not pod.is_server]
 
     def close(self) -> None:
-        """End what runs."""
+        """End the running processes."""
         for process in self._processes.values():
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

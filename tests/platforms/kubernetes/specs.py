@@ -74,7 +74,7 @@ def document(name: str, kind: str) -> Document:
 
 
 def problems(spec: Document) -> list[str]:
-    """Return what is wrong with a spec, each with the path of the field; empty if it is right."""
+    """Return the faults of a spec, each with the path of the field; empty if it is right."""
     key = (str(spec.get("apiVersion")), str(spec.get("kind")))
     if key not in MODELS:
         return [f"apiVersion, kind: {key} is not known"]

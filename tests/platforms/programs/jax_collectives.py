@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the collectives of `ringtune.jax`, compiled, transformed and neither; each rank prints what passed.
+"""Checks the collectives of `ringtune.jax`, compiled, transformed and neither; each rank prints the passed checks.
 
 Argument: `fallback`, where the library of asynchronous calls is hidden.
 """

@@ -78,7 +78,7 @@ def check_shapes() -> None:
 def check_fork(step: Callable[[Any], Any]) -> None:
     """A collective of a forked child is refused with the reason, and the parent's compiled functions go on.
 
-    The child compiles nothing: JAX has no threads there, and waits for them.
+    The child does not compile: JAX has no threads there, and waits for them.
     """
     np.testing.assert_array_equal(step(jnp.ones(2)), np.ones(2))
     with warnings.catch_warnings(action="ignore"):

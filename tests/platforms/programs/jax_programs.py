@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ten programs beyond data-parallel training, each on all ranks and in one process, with the results compared.
 
-Every program returns what all ranks hold alike at its end; parts of a rank are gathered first.
+Every program returns the values that all ranks hold alike at its end; parts of a rank are gathered first.
 """
 
 import io

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of one name several times in a compiled function, each way on all ranks and in one process, compared.
 
-Each rank prints what was right. Arguments: `fallback`, where the library of asynchronous calls is hidden; or `devices`,
-where this process has two devices and every collective of a function of both must be refused.
+Each rank prints the passed checks. Arguments: `fallback`, where the library of asynchronous calls is hidden; or
+`devices`, where this process has two devices and every collective of a function of both must be refused.
 """
 
 import sys

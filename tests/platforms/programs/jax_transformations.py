@@ -44,13 +44,13 @@ class Case(NamedTuple):
 
 
 def sent(arrays: list[Any], splits: list[int]) -> list[Any]:
-    """Return what each rank receives in an alltoall."""
+    """Return the rows that each rank receives in an alltoall."""
     ends = np.cumsum(splits)
     return [jnp.concatenate([each[end - own : end] for each in arrays]) for own, end in zip(splits, ends, strict=True)]
 
 
 def scattered(total: Any) -> list[Any]:
-    """Return what each rank keeps of a sum."""
+    """Return each rank's part of a sum."""
     return list(jnp.array_split(total, SIZE))
 
 
@@ -237,7 +237,7 @@ def expect(kind: Any, words: str, function: Callable[[], Any]) -> None:
 
 
 def check_refusals() -> None:
-    """Nothing is sent where an operation has no gradient, no batch, or no fixed shape."""
+    """No message is sent where an operation has no gradient, no batch, or no fixed shape."""
     x = jnp.ones((SIZE, 2))
     expect(hvd.ConfigError, "has no gradient", lambda: jax.grad(lambda v: hvd.allreduce(v, op=hvd.Max).sum())(x))
     expect(hvd.ConfigError, "op=Adasum", lambda: jax.vmap(lambda v: hvd.allreduce(v, op=hvd.Adasum))(x))

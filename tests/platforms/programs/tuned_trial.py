@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short training job with a learning rate, as a trial of a study; prints its loss and what its tuner has done.
+"""A short training job with a learning rate, as a trial of a study; prints its loss and its tuner's progress.
 
 Takes a learning rate and the seconds to train, 1 unless given. If the job has its turn at tuning, it trains until two
 configs of the search were measured, however long that takes, and says so; a job that waits for its turn ends on time,
@@ -20,7 +20,7 @@ ENOUGH_CONFIGS = 2
 
 
 class Watch(ringtune.callbacks.Callback):
-    """Notes what the tuner has measured.
+    """Notes the tuner's measurements.
 
     Attributes:
         has_turn: Whether it measures.

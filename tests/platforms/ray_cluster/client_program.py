@@ -57,7 +57,7 @@ def raised_by(executor: RayExecutor, function: Any) -> str:
 
 
 def elastic_refusal() -> str:
-    """Return what the elastic executor says to a program outside of the cluster."""
+    """Return the elastic executor's error for a program outside of the cluster."""
     try:
         ElasticRayExecutor(ElasticRayExecutor.create_settings(max_num_proc=1, elastic_timeout=60)).run(place)
     except ConfigError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_TRAIN_ENABLE_STATE_TRACKING": "0"}
-"""Environment of every Ray process: it reports to nobody, and leaves no token in the user's folder."""
+"""Environment of every Ray process: it sends no reports, and leaves no token in the user's folder."""
 STORE_BYTES = 80 * 2**20  # Ray's least is 75 MB
 
 

@@ -33,7 +33,7 @@ def await_world(folder: Path, job: Future[Any], size: int, after: int) -> int:
 
 
 def test_lost_workers_are_replaced_and_nodes_that_come_are_used(cluster: Any, tmp_path: Path) -> None:
-    """One worker is killed and replaced, a node comes and is lost: what was committed is kept, on all ranks."""
+    """One worker is killed and replaced, a node comes and is lost: committed state is kept, on all ranks."""
     settings = ElasticRayExecutor.create_settings(min_num_proc=1, timeout_s=LIMIT_S, cooldown_range=(0.5, 1))
     executor = ElasticRayExecutor(settings, cpus_per_slot=3)
     executor.start()
@@ -97,6 +97,6 @@ def test_too_few_workers_for_too_long_are_an_error_with_both_numbers() -> None:
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    """Each names the setting and what is allowed."""
+    """Each names the setting and its allowed values."""
     with pytest.raises(ValueError, match=words):
         ElasticRayExecutor(ElasticRayExecutor.create_settings(**settings))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`RayExecutor` on a real Ray cluster: Horovod's calls and meanings, and what happens when something fails."""
+"""`RayExecutor` on a real Ray cluster: Horovod's calls and meanings, and its errors."""
 
 import os
 import time
@@ -114,7 +114,7 @@ def test_a_lost_worker_is_named_and_others_can_be_started() -> None:
 
 @pytest.mark.usefixtures("two")
 def test_an_executor_is_shut_down_while_its_ranks_wait_for_each_other() -> None:
-    """Nothing is waited for, and the resources are free again."""
+    """The shutdown does not wait, and the resources are free again."""
     executor = RayExecutor(num_workers=2)
     executor.start()
     executor.run_remote(rank_functions.reduce_for_ever)
@@ -128,7 +128,7 @@ def test_an_executor_is_shut_down_while_its_ranks_wait_for_each_other() -> None:
 
 @pytest.mark.usefixtures("two")
 def test_a_cluster_without_room_is_an_error_with_both_numbers() -> None:
-    """The error says what was asked, what is there and what is free, and the request is given up."""
+    """The error gives the CPUs requested, existing and free, and the request is given up."""
     settings = RayExecutor.create_settings(timeout_s=60, placement_group_timeout_s=2)
     wait_until(lambda: ray.available_resources().get("CPU") == FREE_CPUS)
 
@@ -143,7 +143,7 @@ def test_a_cluster_without_room_is_an_error_with_both_numbers() -> None:
 
 @pytest.mark.usefixtures("two")
 def test_a_constructor_that_raises_ends_the_start() -> None:
-    """Its exception is shown, and nothing is left."""
+    """Its exception is shown, and no process is left."""
     executor = RayExecutor(num_workers=2)
 
     with pytest.raises(TypeError, match="momentum"):
@@ -251,6 +251,6 @@ def test_workers_of_a_node_are_neighbours_and_so_are_nodes_that_share_memory() -
     ],
 )
 def test_impossible_arguments_are_refused(arguments: dict[str, Any], words: str) -> None:
-    """Each names the argument and what is allowed."""
+    """Each names the argument and its allowed values."""
     with pytest.raises(ValueError, match=words):
         RayExecutor(**arguments)

@@ -15,7 +15,7 @@ PAGE = REPOSITORY / "docs" / "howto" / "ray.md"
 
 
 def test_the_programs_of_the_page_run(cluster: Any, tmp_path: Path) -> None:
-    """The programs connect to the tests' cluster, and print what their ranks return."""
+    """The programs connect to the tests' cluster, and print their ranks' results."""
     for block in blocks_of(PAGE):
         if block.duty == "file":
             (tmp_path / block.about).write_text(block.text, encoding="utf-8")

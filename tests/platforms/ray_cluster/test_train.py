@@ -52,7 +52,7 @@ def test_torch_trainer_takes_the_config_and_restarts_after_a_failure(
 
 @pytest.mark.long
 def test_an_unchanged_torch_trainer_works_by_its_process_group(tmp_path: Path) -> None:
-    """`hvd.init()` asks torch's store; nothing of ringtune is named."""
+    """`hvd.init()` asks torch's store; the program does not name ringtune."""
     facts = fit(tmp_path, TorchTrainer, 2, torch_config=TorchConfig(backend="gloo"))
 
     assert_places(facts, 2, has_process_group=True)

@@ -52,7 +52,7 @@ def counted(name: str) -> int:
 
 
 def case_graph() -> None:
-    """In a graph dense gradients go through the operations; eagerly, and where nothing was built, they do not."""
+    """In a graph dense gradients go through the operations; eagerly, and without a built library, they do not."""
     reducer, own = GradientReducer(GradientPlan()), variables()
 
     def step(value: Any) -> list[Any]:
@@ -97,7 +97,7 @@ def case_loop() -> None:
 
 
 def case_unused() -> None:
-    """A gradient is combined also where nobody uses it, as on ranks whose gradients go another way."""
+    """A gradient is combined also where it has no use, as on ranks whose gradients go another way."""
     reducer, own, before = GradientReducer(GradientPlan()), variables(), counted("tensors")
 
     tf.function(lambda value: reducer.reduce([value, 2 * value], own)[0])(tf.ones(2))
@@ -119,7 +119,7 @@ def case_precision() -> None:
 
 
 def case_mismatch() -> None:
-    """After an error of one tensor nobody waits for another that some ranks have submitted alone."""
+    """After an error of one tensor no rank waits for another that some ranks have submitted alone."""
     reducer, own = GradientReducer(GradientPlan()), variables()
     other = [None, *[tf.ones(2)] * (hvd.size() - 1)][hvd.rank()]
     began = time.monotonic()

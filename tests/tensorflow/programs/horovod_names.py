@@ -20,7 +20,7 @@ from tests.unit.ringtune.settings.horovod_public_names import CALLBACKS, NAMES
 
 
 def case_names() -> None:
-    """Each name is an attribute, or asking for it raises what the documentation says."""
+    """Each name is an attribute, or asking for it raises the documented error."""
     for front_end, module in (("tensorflow", hvd), ("keras", hvd_keras)):
         for name in NAMES[front_end]:
             if name in GAPS[front_end]:

@@ -56,7 +56,7 @@ def fit(model: Any, optimizer: Any, data: tuple[Any, Any], rows: int, **options:
 
 
 def train(optimizer: Any, *, tolerance: float = 1e-4, run_eagerly: bool = False, **options: Any) -> dict[str, int]:
-    """Train distributed and alone; require equal weights and metrics; return what the engine counted meanwhile."""
+    """Train distributed and alone; require equal weights and metrics; return the engine's counts meanwhile."""
     ours, alone = make_model(), make_model()
     inputs, targets = joined_data()
     distributed, reference = (type(optimizer).from_config(optimizer.get_config()) for _ in range(2))

@@ -77,7 +77,7 @@ struct Place {
   int first;  // number of the part's first rank in the whole
 };
 
-// All ranks tell each other where they want to be; nothing if one does not come.
+// All ranks tell each other their wanted places; no value if one rank does not come.
 std::optional<Place> find_place(Communicator& whole, const Bid& own) {
   Meeting& meeting = *whole.meeting;
   meeting.bids[whole.rank] = own;

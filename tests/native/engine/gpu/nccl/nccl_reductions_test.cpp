@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allreduces by NCCL: what is packed, scaled by kernels, limited, and reduced in two levels.
+// Allreduces by NCCL: packed, scaled by kernels, limited, and reduced in two levels.
 #include <cmath>
 #include <limits>
 
@@ -292,7 +292,7 @@ TEST_F(NcclReductions, AFailureInAnyStepOfTheHierarchyEndsTheWorld) {
               status = finish_on(engine, handle, stream);
             }
           }
-          stream.synchronize();  // nothing hangs
+          stream.synchronize();  // no kernel hangs
 
           EXPECT_EQ(StatusCode::kDeviceError, status.code()) << status.message();
           EXPECT_NE(std::string::npos, status.message().find(function)) << status.message();

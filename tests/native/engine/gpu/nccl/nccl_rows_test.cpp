@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allgather and alltoall by NCCL: what the host gives, on the GPU, and nothing left behind.
+// Allgather and alltoall by NCCL: the host's results, on the GPU, and no memory left behind.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -91,7 +91,7 @@ TEST_F(NcclRows, AnAlltoallHasTheRowsThatEachRankSent) {
   run_nccl_world(3, [](Engine& engine) {
     const UserStream stream(engine.rank());
     const auto rank = static_cast<size_t>(engine.rank());
-    // Rows from a rank (outer) to a rank (inner); in the third, rank 1 gets none, in the fourth nobody does.
+    // Rows from a rank (outer) to a rank (inner); in the third, rank 1 gets none, in the fourth no rank does.
     const std::vector<std::vector<std::vector<int64_t>>> rounds{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
                                                                 {{0, 3, 2}, {4000, 0, 1}, {5, 9000, 6}},
                                                                 {{2, 0, 2}, {0, 0, 1}, {0, 0, 0}},
@@ -127,7 +127,7 @@ TEST_F(NcclRows, AnAlltoallHasTheRowsThatEachRankSent) {
   });
 }
 
-// Many in flight among reductions; some results are moved on another stream, some by nobody.
+// Many in flight among reductions; some results are moved on another stream, some not at all.
 TEST_F(NcclRows, ResultsInFlightKeepTheirMemoryUntilTheyAreTaken) {
   run_nccl_world(2, [](Engine& engine) {
     const UserStream stream(engine.rank());

@@ -230,7 +230,7 @@ TEST_F(Nccl, ARankThatFailsEndsTheWorldAndWhatHangsOnTheOthersGpus) {
           status = finish_on(engine, handle, stream);
         }
       }
-      stream.synchronize();  // nothing hangs
+      stream.synchronize();  // no kernel hangs
 
       EXPECT_EQ(StatusCode::kDeviceError, status.code()) << status.message();
       EXPECT_NE(std::string::npos, status.message().find(function)) << status.message();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever call of the driver fails, and whenever: an error or the right result, on every rank, and nothing is left
+// Whatever call of the driver fails, and whenever: an error or the right result, on every rank, and no memory is left
 // behind.
 #include <array>
 #include <barrier>
@@ -56,7 +56,7 @@ class DeviceFailuresTest : public testing::StandinTest {
       status = finish_on(engine, handle, stream);
     }
     if (!status.ok()) {
-      stream.synchronize();  // of what the tensor holds now nothing is known
+      stream.synchronize();  // the tensor's contents are unknown now
       return status;
     }
     const std::vector<float> result = values.read_on(stream);
@@ -151,7 +151,7 @@ TEST_F(DeviceFailuresTest, ALostGpuEndsTheWorldWithTheDriversText) {
       use_standin);
 }
 
-// A GPU that breaks while nobody calls the driver is found out all the same.
+// A GPU that breaks while no thread calls the driver is noticed all the same.
 TEST_F(DeviceFailuresTest, AGpuThatIsLostWhileATensorIsCopiedIsNoticed) {
   std::barrier both_have_submitted(2);
   run_world(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation on tensors of a GPU gives what it gives on tensors of the host, bit for bit.
+// Every operation gives the same bits on tensors of a GPU as on tensors of the host.
 #include <cmath>
 #include <numeric>
 
@@ -159,7 +159,7 @@ TEST_P(DeviceOperationsTest, RaggedResultsAreOnTheHost) {
   });
 }
 
-// Nobody waits: the stream has the result once the caller is told.
+// No thread waits: the stream has the result once the callback runs.
 TEST_P(DeviceOperationsTest, AnOutputThatFitsTakesTheRowsOnTheGpu) {
   run([](Engine& engine) {
     const UserStream stream;

@@ -75,7 +75,7 @@ class RankWork {
   void read(size_t i, size_t size, int batch, bool is_known) const {
     const UserStream& stream = streams_[i % streams_.size()];
     if (!is_known) {
-      stream.synchronize();  // of what the tensor holds now nothing is known
+      stream.synchronize();  // the tensor's contents are unknown now
     } else if (const std::vector<float> result = tensors_[i]->read_on(stream); standin_is_lost() == 0) {
       check(result, size, batch);
     }

@@ -57,7 +57,7 @@ TEST_F(DeviceTensorsTest, AnAllreduceIsOrderedOnTheCallersStreamOnBothSides) {
       use_standin);
 }
 
-// The host runs ahead of the streams: nothing is read before the end.
+// The host runs ahead of the streams: no tensor is read before the end.
 TEST_F(DeviceTensorsTest, AChainOfAllreducesOfOneTensorNeedsNoHost) {
   run_world(
       2,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each gate detects what breaks its rule, and only that: it is run on a tree made bad on purpose."""
+"""Each gate detects breaches of its rule, and only these: it is run on a tree made bad on purpose."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +13,7 @@ from tests.house import (
     forbidden,
     lock_files,
     native_layers,
+    one_caller,
     prose,
     sizes,
     vague_words,
@@ -103,7 +104,8 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (documentation.variable_violations, PAGE, "| `AUTOTUNE_LOG` | |\n", VARIABLE_ROWS),
     (documentation.variable_violations, PAGE, VARIABLE_ROWS + "| `AUTOTUNE_ODD` | |\n", VARIABLE_ROWS),
     (documentation.knob_violations, PAGE, "| `other` | |\n", "| `cycle_ms` | |\n"),
-    (documentation.long_front_page, "README.md", "x\n" * 96, "x\n" * 95),
+    (documentation.long_pages, "README.md", "x\n" * 96, "x\n" * 95),
+    (documentation.long_pages, "docs/architecture.md", "x\n" * 116, "x\n" * 115),
     (prose.fragments, "a.py", '"""What a job does."""\n', '"""A job."""\n'),
     (prose.fragments, "a.py", 'def f():\n    """By rank."""\n', 'def f():\n    """Sort by rank."""\n'),
     (prose.fragments, "a.py", f'X = 1\n"""{OF_A_WINDOW}"""\n', f'X = 1\n"""Share {OF_A_WINDOW.lower()}"""\n'),
@@ -129,6 +131,15 @@ CASES += (
     (vague_words.ceilings_exceeded, "service/a.py", f'"""{VAGUE_TEXT.format("What", "what")}"""\n', '"""Reports."""\n'),
     (vague_words.ceilings_exceeded, "odd/a.py", 'A = 1\n"""Nothing.\n\nNobody."""\n', '"""Nothing."""\n'),
     (vague_words.ceilings_exceeded, "native/src/a.h", "// Nothing of it.\nint x;  // for nobody\n", "// Nothing.\n"),
+)
+MOST = one_caller.CEILINGS["tuner"]
+SHORT = "def _f{}():\n    return 1\n_f{}()\n"
+SHORTS, TOO_MANY = ("".join(SHORT.format(n, n) for n in range(number)) for number in (MOST, MOST + 1))
+LONG = "def _g():\n" + "    x = 1\n" * (one_caller.SHORT + 1) + "_g()\n"
+CASES += (
+    (one_caller.ceilings_exceeded, "tuner/a.py", TOO_MANY, SHORTS + LONG),
+    (one_caller.ceilings_exceeded, "tuner/a.py", TOO_MANY, TOO_MANY + "_f0()\n"),
+    (one_caller.ceilings_exceeded, "tuner/a.py", TOO_MANY, TOO_MANY.replace("def _f0", "@property\ndef _f0")),
 )
 TEST_IMPORT = "from tests.unit.test_a import X\n"
 MAIN = 'if __name__ == "__main__":\n    main()\n'

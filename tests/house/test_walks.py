@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three ways of `docs/architecture.md` are the code's; README leads to the place of a decision in three clicks."""
+"""The walks of `docs/ways` are the code's; README leads to the place of a decision in three clicks."""
 
 import os
 import re
@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.house import walks
+from tests.house.layer_tables import ARCHITECTURE
 from tests.house.source_tree import REPOSITORY, SourceTree, listing
-from tests.house.walks import PAGE, walk_violations
+from tests.house.walks import FOLDER, walk_violations
 
-WAYS = ("a tensor", "a sample", "a query")
+WAYS = ("a query", "a sample", "a tensor")
 CLICKS = 3
 ADOPTION = Path("tuner/policy/adoption.py")
 DECISION = re.compile(r"\| `([\w.:]+)` in \[[^\]]+\]\(([^)]+)\) \|")
 LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
-HEADER = "### The way of a thing\n\n| # | from | file | function | what happens |\n|--:|--:|---|---|---|\n"
+HEADER = "# The way of a thing\n\n| # | from | file | function | what happens |\n|--:|--:|---|---|---|\n"
 FILES = {
     "a.py": """
 from b import B, carry
@@ -49,7 +50,7 @@ GOOD = ("- | `a.py` | `A.start`", "1 | `b.py` | `B.go`", "2 | `c.cpp` | `Queue::
 def walk_of(folder: Path, rows: tuple[str, ...]) -> SourceTree:
     """Write a walk with such rows and the files that it passes; return the tree."""
     lines = "".join(f"| {number} | {row} | it goes on |\n" for number, row in enumerate(rows, start=1))
-    for name, text in {**FILES, str(PAGE): HEADER + lines}.items():
+    for name, text in {**FILES, str(FOLDER / "thing.md"): HEADER + lines}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return SourceTree(folder)
@@ -121,9 +122,9 @@ def test_a_reader_reaches_the_place_where_adoption_is_decided() -> None:
 def test_every_decision_is_where_the_architecture_says() -> None:
     """The table of decisions names functions that its files define."""
     tree = SourceTree(REPOSITORY)
-    rows = DECISION.findall(tree.text(PAGE))
+    rows = DECISION.findall(tree.text(ARCHITECTURE))
 
     assert len(rows) >= 5
     for function, link in rows:
-        path = Path(os.path.normpath(PAGE.parent / link))
+        path = Path(os.path.normpath(ARCHITECTURE.parent / link))
         assert walks.defines(tree, path, function), f"{path} does not define {function}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walks of `docs/architecture.md` hold: each file and function exists, and each hop is made by the code.
+"""The walks of `docs/ways` hold: each file and function exists, and each hop is made by the code.
 
 A walk is a table whose heading row is `| # | from | file | function | what happens |`. "from" is the number of the row
 whose file calls, imports or registers this row's function; a row with a dash there begins a thread of its own.
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.house.source_tree import PYTHON, SourceTree, Violation
 
-PAGE = Path("docs/architecture.md")
-HEADING = re.compile(r"^### The way of (?P<name>.+?)\s*$")
+FOLDER = Path("docs/ways")
+HEADING = re.compile(r"^# The way of (?P<name>.+?)\s*$")
 ROW = re.compile(
     r"^\| (?P<number>\d+) \| (?P<origin>\d+|-) \| `(?P<file>[^`]+)` \| `(?P<function>[^`]+)` \| (?P<duty>.+) \|$"
 )
@@ -31,6 +31,7 @@ CALLABLE = ("__call__", "__init__")
 class Stop:
     """A row of a walk: the function that a tensor, sample or query passes, and the row that hands it on."""
 
+    page: Path
     line: int
     number: int
     origin: int | None
@@ -45,24 +46,27 @@ class Stop:
 
 
 def walks(tree: SourceTree) -> dict[str, list[Stop]]:
-    """Return the walks of the page by name, with their rows in order."""
+    """Return the walks of the pages by name, with their rows in order. A page without a table has none."""
     found: dict[str, list[Stop]] = {}
-    name = ""
-    for number, line in enumerate(tree.text(PAGE).splitlines(), start=1):
-        heading = HEADING.match(line)
-        name = heading["name"] if heading else "" if line.startswith("#") else name
-        row = ROW.match(line)
-        if name and row:
-            origin = None if row["origin"] == "-" else int(row["origin"])
-            found.setdefault(name, []).append(
-                Stop(number, int(row["number"]), origin, Path(row["file"]), row["function"])
-            )
+    for page in tree.files((".md",), under=(str(FOLDER),)):
+        lines = tree.text(page).splitlines()
+        heading = HEADING.match(lines[0])
+        rows = [(number, row) for number, line in enumerate(lines, start=1) if (row := ROW.match(line))]
+        if heading and rows:
+            found[heading["name"]] = [_stop(page, number, row) for number, row in rows]
     return found
+
+
+def _stop(page: Path, line: int, row: re.Match[str]) -> Stop:
+    origin = None if row["origin"] == "-" else int(row["origin"])
+    return Stop(page, line, int(row["number"]), origin, Path(row["file"]), row["function"])
 
 
 def walk_violations(tree: SourceTree) -> list[Violation]:
     """Return the rows whose file or function is not there, or that the row before them does not reach."""
-    return [Violation(PAGE, stop.line, fault) for walk in walks(tree).values() for stop, fault in _faults(tree, walk)]
+    return [
+        Violation(stop.page, stop.line, fault) for walk in walks(tree).values() for stop, fault in _faults(tree, walk)
+    ]
 
 
 def _faults(tree: SourceTree, walk: list[Stop]) -> Iterator[tuple[Stop, str]]:

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private functions of few lines with one caller, with a ceiling for each area.
+
+Such a function sends its reader elsewhere for a line or two. It stays where its name states a rule or a unit that its
+body does not, or where it keeps its caller within the limits of a function; the others are inlined. A program cannot
+tell one from the other, so the number may only fall. `python -m tests.house.one_caller [AREA...]` lists them.
+"""
+
+import argparse
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.house.source_tree import PYTHON, REPOSITORY, SourceTree, Violation
+
+SHORT = 4
+"""Lines of a body, its docstring left out."""
+CEILINGS: Mapping[str, int] = {
+    "benchmarks": 74,
+    "dashboards": 33,
+    "native/python": 336,
+    "service": 90,
+    "tuner": 96,
+}
+"""Private functions of at most `SHORT` lines with one caller that an area may have."""
+
+
+def ceilings_exceeded(tree: SourceTree) -> list[Violation]:
+    """Return the areas that have more short private functions with one caller than their ceiling allows."""
+    exceeded = []
+    for area, ceiling in CEILINGS.items():
+        if (count := len(short_functions(tree, area))) > ceiling:
+            message = f"{count} private functions of at most {SHORT} lines have one caller; at most {ceiling}: inline"
+            exceeded.append(Violation(Path(area), 0, message))
+    return exceeded
+
+
+def short_functions(tree: SourceTree, area: str) -> list[str]:
+    """Return file, line and name of each short private function with one caller in an area."""
+    return [
+        f"{path}:{line}: {name}"
+        for path in tree.files(PYTHON, under=(area,))
+        for line, name in _short_functions_of(tree.text(path))
+    ]
+
+
+def _short_functions_of(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and name of each private function of a module that has one caller there and a short body.
+
+    Decorated functions (properties, routes, fixtures) are left out.
+    """
+    nodes = list(ast.walk(ast.parse(source)))
+    uses = Counter(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in nodes
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    )
+    for node in nodes:
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("_")
+            and not node.name.startswith("__")
+            and not node.decorator_list
+            and uses[node.name] == 1
+            and _body_lines(node) <= SHORT
+        ):
+            yield node.lineno, node.name
+
+
+def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function's body without its docstring."""
+    body = function.body if ast.get_docstring(function) is None else function.body[1:]
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def main() -> None:
+    """List the short helpers of the areas given, or the number in every area."""
+    parser = argparse.ArgumentParser(description="List private functions of few lines with one caller.")
+    parser.add_argument("areas", nargs="*", help="folders whose functions to list; none: the number in every area")
+    areas = parser.parse_args().areas
+    tree = SourceTree(REPOSITORY)
+    for area in areas or CEILINGS:
+        found = short_functions(tree, area)
+        print("\n".join(found) if areas else f"{len(found):5} {area}")  # noqa: T201 - the listing is what was asked for
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of all tests by SIGTERM, and what a test process spends on itself: one BLAS thread, a quiet collector.
+"""Signals of the test processes, and their cost: one BLAS thread, a quiet collector.
 
-`timeout` and continuous integration send SIGTERM, which leaves nothing running.
+`timeout` and continuous integration send SIGTERM, which leaves no process running. A shell starts commands in its
+background with SIGINT ignored; tests and the programs that they start are interrupted there as well.
 """
 
 import gc
 import os
+import signal
 
 import pytest
 
@@ -15,6 +17,7 @@ YOUNG_OBJECTS_MAX = 50_000
 """New objects before the collector looks at them, in place of 700: 15 % of a test process's time went into looking."""
 
 unwind_at_sigterm()
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy is not loaded yet; idle threads of BLAS spin
 gc.set_threshold(YOUNG_OBJECTS_MAX, *gc.get_threshold()[1:])
 

@@ -149,8 +149,6 @@ def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]
 @contextmanager
 def started(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Iterator[Job]:
     """Run a command as a job; afterwards nothing of it may be left: no process, socket or shared-memory file."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell; jobs would inherit it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     with _checked(lambda environment: _opened(command, environment), environ) as job:
         yield job
 

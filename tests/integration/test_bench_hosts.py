@@ -28,9 +28,8 @@ DELAY_MS = 20.0
 DEADLINE_S = 540.0
 END_LIMIT_S = 60.0
 MAKES_HOSTS = """
-import signal, time
+import time
 from ringtune.measuring.bench.network import joined_hosts
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background of a shell
 with joined_hosts(2, 10**9) as network:
     print(*(host.pid for host in network.hosts), flush=True)
     time.sleep(600)

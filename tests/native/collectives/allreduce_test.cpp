@@ -84,8 +84,11 @@ class AllreduceTest : public testing::EveryWorld {
 
 TEST_P(AllreduceTest, EveryDtypeAndOperationFollowsItsDefinition) {
   for (const Reduction& reduction : testing::all_reductions(size())) {
-    for (const size_t elements : {0, 1, 3, 17, 1000, 20011}) {
+    for (const size_t elements : {0, 1, 3, 17, 1000}) {
       expect_exact(reduction, elements, {kSmallChunk});
+    }
+    if (testing::goes_in_many_chunks(reduction)) {
+      expect_exact(reduction, 20011, {kSmallChunk});
     }
   }
 }

@@ -33,6 +33,12 @@ inline std::vector<Reduction> all_reductions(int ranks) {
   return all;
 }
 
+// Whether tests take many chunks of it: each dtype's sum, and each operation on float32. Chunks go their ways whatever
+// the pair of dtype and operation.
+inline bool goes_in_many_chunks(const Reduction& reduction) {
+  return reduction.op == ReduceOp::kSum || reduction.dtype == DataType::kFloat32;
+}
+
 inline std::string describe(const Reduction& reduction) {
   return std::string(reduce_op_name(reduction.op)) + " " + std::string(dtype_name(reduction.dtype)) + " scales " +
          std::to_string(reduction.prescale) + " " + std::to_string(reduction.postscale);

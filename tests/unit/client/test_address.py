@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of URL and token: what is malformed is refused, and no message shows a secret."""
+"""Tests of URL and token: malformed ones are refused, and no message shows a secret."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_a_url_of_a_service(text: str, url: str) -> None:
     ],
 )
 def test_what_is_no_url_of_a_service_is_refused(text: str) -> None:
-    """The message says what is allowed."""
+    """The message names the allowed forms."""
     with pytest.raises(ConfigError, match="HOST"):
         service_url(text)
 
@@ -69,7 +69,7 @@ def test_a_secret_in_a_url_is_refused_and_not_shown(text: str) -> None:
     ],
 )
 def test_a_page_is_below_the_service_s_url_or_not_shown(path: str | None, url: str | None) -> None:
-    """A service names the path; one that leads elsewhere, or holds more than a path, is shown to nobody."""
+    """A service names the path; one that leads elsewhere, or holds more than a path, is never shown."""
     assert url == page_url("https://tuning.example/team", path)
 
 

@@ -81,11 +81,11 @@ def test_a_reply_that_is_no_object_is_refused() -> None:
 
 
 EMBEDDED = {"Study.search_space"}
-"""Fields that hold another program's JSON as it is; nobody shows them."""
+"""Fields that hold another program's JSON as it is; they are never shown."""
 
 
 def texts_in(kind: Any, notes: Sequence[Any] = ()) -> Iterator[Sequence[Any]]:
-    """Yield what is said of each text in a type: its constraints and validators."""
+    """Yield the annotations of each text in a type: its constraints and validators."""
     if get_origin(kind) is Annotated:
         inner, *own = get_args(kind)
         yield from texts_in(inner, [*own, *notes])
@@ -97,7 +97,7 @@ def texts_in(kind: Any, notes: Sequence[Any] = ()) -> Iterator[Sequence[Any]]:
 
 
 def unshowable_fields() -> list[str]:
-    """Return the fields of replies with a text that may hold what is not printable."""
+    """Return the fields of replies with a text that may hold unprintable characters."""
     replies = [model for model in vars(rest_models).values() if isinstance(model, type) and issubclass(model, Reply)]
     return [
         f"{model.__name__}.{name}"

@@ -52,7 +52,7 @@ def hostile_log(path: Path, names: list[str]) -> None:
 
 
 def hostile_names() -> list[str]:
-    """Return 500 hostile strings: the vectors, bare and wrapped in what might let them out of their context."""
+    """Return 500 hostile strings: the vectors, bare and wrapped in characters that might end their context."""
     wraps = [
         f"{before}{{}}{after}" for before in ("", '"', "'>", "-->", "\\") for after in ("", '"', "<!--", "\x00", "`")
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the figures: they draw what the analysis says, each has its table, and names cannot become markup."""
+"""Tests of the figures: they draw the analysis, each has its table, and names cannot become markup."""
 
 import json
 from dataclasses import replace
@@ -139,7 +139,7 @@ def test_lines_of_parallel_coordinates_end_in_the_order_of_speed(tuned: tuple[Ru
 
 
 def test_what_a_log_cannot_answer_is_left_out(tmp_path: Path) -> None:
-    """Horovod's has no times and no baseline, Bagua's no second number, a run that only warmed up next to nothing."""
+    """Horovod's log has no times and no baseline, Bagua's one number alone, a run that only warmed up two figures."""
     horovod, bagua = reviewed(tmp_path / "h.csv", HOROVOD), reviewed(tmp_path / "b.log", BAGUA)
     closed = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(closes_after_windows=3))
     logged(tmp_path / "x.jsonl", target=closed)
@@ -183,7 +183,7 @@ def test_an_axis_keeps_zero_and_words_beside_its_numbers() -> None:
 
 
 def test_long_tables_say_how_much_is_left_out() -> None:
-    """A page of a hundred thousand rows helps nobody."""
+    """A page of a hundred thousand rows is no use to a reader."""
     table = FigureTable.of(["x"], [("1",)] * (MAX_ROWS + 7))
 
     assert (MAX_ROWS, 7) == (len(table.rows), table.left_out)

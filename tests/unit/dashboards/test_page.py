@@ -103,7 +103,7 @@ def test_figures_arrive_as_they_were_built(page: Page) -> None:
 
 
 def test_a_run_that_kept_the_default_folds_most_figures(tmp_path: Path, page: Page) -> None:
-    """Convergence and step times are shown; nothing was gained by which the others could matter."""
+    """Convergence and step times are shown; without a gain the other figures do not matter."""
     path = tmp_path / "x.jsonl"
     logged(path, target=SyntheticTarget(surface=flat_surface, seed=1))
 
@@ -142,7 +142,7 @@ def test_500_hostile_names_run_nothing(tmp_path: Path, page: Page) -> None:
 
 
 def test_logs_stand_side_by_side_and_bad_lines_are_told(tmp_path: Path, log: Path) -> None:
-    """A log without a run says what to do."""
+    """A page for a log without a run says how to tune."""
     (tmp_path / "h.csv").write_text(HOROVOD + "torn\n")
     (tmp_path / "empty.jsonl").write_text("")
 

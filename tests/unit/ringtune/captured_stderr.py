@@ -17,7 +17,7 @@ DEADLINE_S = 60.0
 
 @contextmanager
 def piped_stderr() -> Iterator[int]:
-    """Have a pipe as standard error, and yield the end that is read; pytest would undo what a fixture does."""
+    """Have a pipe as standard error, and yield the end that is read; pytest would undo a fixture's redirection."""
     with _stderr_at(*os.pipe()) as read_end:
         yield read_end
 

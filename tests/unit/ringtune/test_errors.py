@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error tree is what Horovod's users and the binding rely on."""
+"""The error tree, on which Horovod's users and the binding rely."""
 
 import pytest
 

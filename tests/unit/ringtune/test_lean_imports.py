@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks, commands and the service start without what they may never need: scipy takes a third of a rank's start."""
+"""Ranks, commands and the service start without rarely used imports: scipy takes a third of a rank's start."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def test_a_process_starts_without_a_package(module: str, unneeded: str) -> None:
 
 
 def test_every_public_name_of_the_tuner_has_its_module() -> None:
-    """A name is found at its first use, and nothing else is."""
+    """A public name is found at its first use; other names are errors."""
     assert sorted(tuner._HOMES) == sorted(tuner.__all__)
     assert all(getattr(tuner, name) is not None for name in tuner.__all__)
     assert set(tuner.__all__) <= set(dir(tuner))

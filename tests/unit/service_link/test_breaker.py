@@ -16,7 +16,7 @@ class Clock:
 
 
 def test_pauses_double_and_end_at_a_minute() -> None:
-    """At the upper end of what chance allows."""
+    """The random part is at its upper end."""
     breaker = Breaker(Clock(), share=lambda: 1.0)
     pauses_s = []
     for _ in range(9):

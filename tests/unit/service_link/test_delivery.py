@@ -91,7 +91,7 @@ def test_a_bad_result_costs_itself_alone() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404])
 @pytest.mark.parametrize("count", [1, 20])
 def test_what_may_be_mended_stays_in_the_queue(status: int, count: int) -> None:
-    """A token, a URL, a deleted study: nothing is counted, and all of it is there for the next attempt."""
+    """A token, a URL, a deleted study: no result is counted, and all are there for the next attempt."""
     for service in (Refusing(study=status), Refusing(results=status, bad=["t0"])):
         queue, delivery = queue_of(count), Delivery(service)
 
@@ -116,7 +116,7 @@ def test_a_page_is_known_once_the_study_is_acknowledged(page: dict[str, str | No
 
 
 def test_a_refused_study_has_no_page() -> None:
-    """Nothing leads to a study that the service does not have."""
+    """The service does not have that study."""
     delivery = Delivery(Refusing(study=422))
 
     delivery.deliver(queue_of(1))
@@ -125,7 +125,7 @@ def test_a_refused_study_has_no_page() -> None:
 
 
 def told_of_a_job() -> MemoryQueue:
-    """Return a queue in which a job says that it runs, reports, and says what it decided."""
+    """Return a queue in which a job says that it runs, reports, and sends its decision."""
     queue = MemoryQueue()
     queue.append(payload_of(STUDY, None, {"job_id": "j", "state": "running"}))
     queue.append(payload_of(STUDY, {"trial_id": "t0"}))
@@ -145,7 +145,7 @@ def test_a_job_s_last_word_goes_after_its_results() -> None:
 
 @pytest.mark.parametrize("status", [404, 409, 422])
 def test_a_service_that_takes_no_words_of_jobs_takes_their_results(status: int) -> None:
-    """An older one does not know the call; nothing is counted as refused."""
+    """An older one does not know the call; no report is counted as refused."""
     service, queue = Refusing(), told_of_a_job()
     service.job_status = status
     delivery = Delivery(service)
@@ -264,7 +264,7 @@ def test_a_refusal_within_a_batch_follows_the_same_rule(tmp_path: Path) -> None:
 
 
 def test_facts_that_a_service_does_not_know_wait(tmp_path: Path) -> None:
-    """A field of a later version in what a job says of itself stays; its results are delivered."""
+    """A field of a later version in a job's status stays; its results are delivered."""
     spool, service = Spool(tmp_path, "http://127.0.0.1:1"), Refusing()
     service.job_status, service.code = 422, "malformed_request"
     file = spool.open("job")

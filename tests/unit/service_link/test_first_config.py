@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the start: in time, legal, tried once, and told from what the designer suggests."""
+"""Tests of the start: in time, legal, tried once, and told from the designer's suggestions."""
 
 import threading
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what a machine's own runs recommend: the newest verdict, what paired tests adopted, and how sure it is."""
+"""Tests of a machine's own recommendation: the newest verdict, the adopted config, and how sure it is."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_without_a_run_the_default_is_recommended() -> None:
 
 
 def test_of_two_adopted_configs_the_earlier_stays() -> None:
-    """Each run counts by itself: a tie, whatever the later one claims, and what another layout promises."""
+    """Each run counts by itself: a tie, whatever the gains of the later one and of another layout."""
     runs = [finished("a", 0.2), finished("b", 0.3, age_s=1.0), finished("c", 0.4, layout=[8])]
 
     offer = recommend_from(runs, QUESTION, NOW_UNIX_S)
@@ -100,7 +100,7 @@ def test_two_runs_that_agree_are_no_prior_any_more() -> None:
 
 
 def test_a_later_run_is_no_second_job() -> None:
-    """A later check or search of one job's watch agrees with that job, and confirms nothing."""
+    """A later check or search of one job's watch agrees with that job, and does not confirm it."""
     first = finished("a", 0.2)
     assert first.run is not None
     first.run = replace(first.run, steps_budget={"max_samples": 20})
@@ -159,7 +159,7 @@ def test_a_model_goes_by_its_fingerprint_too() -> None:
 
 
 def test_a_name_of_several_models_is_answered_by_candidates() -> None:
-    """The default, and what to ask for."""
+    """The answer is the default, with the fingerprints to choose from."""
     runs = [finished("a", 0.2), finished("b", 0.2, model="cd" * 32)]
 
     offer = recommend_from(runs, QUESTION, NOW_UNIX_S)
@@ -169,7 +169,7 @@ def test_a_name_of_several_models_is_answered_by_candidates() -> None:
 
 
 def test_a_foreign_key_says_nothing() -> None:
-    """A cache file is read as it is: what is no key of ours is passed over."""
+    """A cache file is read as it is: keys of other programs are passed over."""
     keys: list[dict[str, Any]] = [{"layout": layout} for layout in (None, [], "x", [0], ["x"])]
     for key in (*keys, {"model": 3}):
         assert "default" == recommend_from([finished("a", 0.2, **key)], QUESTION, NOW_UNIX_S).source, key

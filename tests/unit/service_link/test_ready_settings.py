@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of settings to paste: the engines read back the config, and nothing foreign comes into a shell."""
+"""Tests of settings to paste: the engines read back the config, and no foreign text comes into a shell."""
 
 import shlex
 from typing import Any

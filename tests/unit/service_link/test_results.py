@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is told of a run: the same ids whenever it is done, the baseline marked, later runs left out."""
+"""Tests of a run's reports: the same ids whenever they are made, the baseline marked, later runs left out."""
 
 import uuid
 from dataclasses import replace
@@ -76,7 +76,7 @@ def test_the_adoption_test_is_told_with_the_last_valid_window_of_the_challenger(
 
 
 def test_the_watch_and_the_result_are_not_told() -> None:
-    """One goes on for as long as the job, the other says nothing that was measured."""
+    """The watch goes on for as long as the job, and the result is no measurement."""
     assert Results(RUN).take(replace(SAMPLE, phase=Phase.WATCH.value)) is None
     assert Results(RUN).take(RESULT) is None
 

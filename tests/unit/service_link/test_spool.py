@@ -91,7 +91,7 @@ def test_a_running_job_s_file_is_left_alone(spool: Spool) -> None:
 
 
 def test_a_file_that_was_delivered_for_another_job_is_removed(spool: Spool) -> None:
-    """A delivered file of another job is removed, since nobody owns it any more."""
+    """A delivered file of another job is removed, since it has no owner any more."""
     file = spool.open("dead")
     file.append(b"x")
     file.close()
@@ -182,7 +182,7 @@ def test_memory_is_bounded_where_there_is_no_folder() -> None:
 
 
 def test_a_forked_child_does_not_keep_a_closed_file_from_the_next_job(spool: Spool) -> None:
-    """Data loaders outlive a world; what the world left must be delivered all the same."""
+    """Data loaders outlive a world; the world's last reports must be delivered all the same."""
     file = spool.open("job")
     file.append(b"left")
     reading, writing = os.pipe()

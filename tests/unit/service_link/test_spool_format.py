@@ -41,7 +41,7 @@ def flipped(seed: int) -> Iterator[tuple[bytes, list[bytes]]]:
 
 
 def check_flips(count: int) -> None:
-    """Hold flipped files against what must be read: all that were not hit, nothing that was not written."""
+    """Read flipped files: all records that were not hit are found, and no others."""
     files = flipped(seed=1)
     for _ in range(count):
         data, not_hit = next(files)

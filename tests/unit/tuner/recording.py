@@ -41,12 +41,12 @@ class RecordingLog:
         self.records.append(record)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Keep the records."""
 
 
 @dataclass
 class Outcome:
-    """A run that is over, and what was heard of it."""
+    """A finished run, and the calls that its observer and its log received."""
 
     result: Result
     target: SyntheticTarget

@@ -42,10 +42,10 @@ EXACT = Disturbances(step_noise=0.0, window_noise=0.0)
 
 
 class Spoiled(SyntheticTarget):
-    """Every third window is replaced by what the test wants."""
+    """Every third window is replaced by the test's values."""
 
     def __init__(self, step_ms: float, size: int) -> None:
-        """Give step times, and bytes per step, that nobody should believe."""
+        """Take implausible step times and bytes per step."""
         super().__init__(baseline=poor_baseline(), seed=8)
         self._spoiled_ms = step_ms
         self._spoiled_bytes = size
@@ -74,7 +74,7 @@ class Spoiled(SyntheticTarget):
 def test_scores_that_are_no_positive_numbers_are_void_and_measured_again(
     step_ms: float, size: int, designer: str
 ) -> None:
-    """Non-finite, zero and negative ones: the search has its samples all the same, and finds what there is."""
+    """Non-finite, zero and negative ones: the search has its samples all the same, and finds the gain."""
     target = Spoiled(step_ms, size)
     settings = RunSettings(max_samples=6, warmup_steps=0, steps_per_sample=10)
 
@@ -89,7 +89,7 @@ def test_scores_that_are_no_positive_numbers_are_void_and_measured_again(
 
 @pytest.mark.parametrize("designer", ["gp", "random"])
 def test_constant_scores_keep_the_default(designer: str) -> None:
-    """Not a digit differs between any two windows: every spread is zero, and nothing is divided by it."""
+    """Not a digit differs between any two windows: every spread is zero, and no value is divided by it."""
     target = SyntheticTarget(surface=flat_surface, disturbances=EXACT)
     settings = RunSettings(max_samples=6, warmup_steps=0, steps_per_sample=10)
 
@@ -122,7 +122,7 @@ def test_a_designer_that_repeats_itself_fills_one_trial(config: Config) -> None:
 
 @pytest.mark.parametrize("designer", ["gp", "random", "skopt"])
 def test_a_single_legal_config_is_kept(designer: str) -> None:
-    """A free knob with one value: there is nothing to find, and nothing to fail on."""
+    """A free knob with one value: the search has one config, and must not fail."""
     space = SearchSpace((CategoryParameter("allreduce_algorithm", ("auto",), "auto"),), {})
     only = Config({"allreduce_algorithm": "auto"})
     target = SyntheticTarget(surface=flat_surface, baseline=only, space=space)
@@ -136,7 +136,7 @@ def test_a_single_legal_config_is_kept(designer: str) -> None:
 
 @pytest.mark.parametrize("max_samples", [0, 1, 2])
 def test_tiny_budgets_of_samples_end_in_a_decision(max_samples: int) -> None:
-    """None, one and two: as many configs are tried, and what is adopted was tested."""
+    """None, one and two: as many configs are tried, and an adopted one was tested."""
     target = SyntheticTarget(baseline=poor_baseline(), seed=1)
 
     outcome = tune(target, make_designer("gp", target.space(), 0), RunSettings(max_samples=max_samples))
@@ -199,7 +199,7 @@ class Journey:
         self.path = path
 
     def go_on(self) -> tuple[Outcome, tuple[Trial, ...]]:
-        """Start the job; return what became of it, and the trials that it took over."""
+        """Start the job; return its outcome, and the trials that it took over."""
         prior = find_unfinished(self.path, KEY, search_space({}, poor_baseline()).to_json(), 0)
         settings = RunSettings(
             key=KEY,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controls of the whole policy: it finds what is there to gain, and does not adopt what gains nothing."""
+"""Controls of the whole policy: it finds the gain, and does not adopt configs without one."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def share_of_grid(target: SyntheticTarget, config: Config) -> float:
 def test_a_poor_baseline_is_repaired(designer: str, record_property: Callable[[str, object], None]) -> None:
     """A poor baseline under 4 % noise is repaired in at least 9 of 10 seeds, with at least 70 % of the grid's gain.
 
-    The random designer is the control: what it reaches is reported, not asserted.
+    The random designer is the control: its gain is reported, not asserted.
     """
     shares = []
     for seed in range(10):

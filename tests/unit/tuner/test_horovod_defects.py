@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horovod's tuner has 23 known defects; here is, for each, that ours does not have it.
 
-Each docstring says first what Horovod 0.28 did. The runs are whole ones, on a synthetic job with a known surface. Other
+Each docstring begins with Horovod 0.28's defect. The runs are whole, on a synthetic job with a known surface. Other
 tests make the check for these:
 
-| defect | what Horovod did | test below `tests/unit/tuner` |
+| defect | Horovod's behaviour | test below `tests/unit/tuner` |
 |--:|---|---|
 | 11 | the first sample after a change began in its middle | `policy/test_measuring`: it settles after a switch only |
 | 20 | hierarchical algorithms were tried on one host | `space/test_parameters`: where switches can act |
@@ -78,7 +78,7 @@ def test_d02_sizes_and_times_are_searched_on_a_logarithmic_scale() -> None:
 
 
 def test_d03_each_knob_has_a_length_of_its_own_in_one_unit() -> None:
-    """Horovod's one length scale had to fit megabytes and milliseconds; a knob that does nothing blurred the other."""
+    """Horovod's one length scale had to fit megabytes and milliseconds; a knob without effect blurred the other."""
 
     def surface(config: Config) -> float:
         return math.log(20.0) + 0.3 * math.cos(6.0 * math.log10(float(config["cycle_ms"])))
@@ -231,7 +231,7 @@ def test_d13_a_killed_run_is_resumed_and_a_finished_one_remembered(tmp_path: Pat
 
 
 def test_d14_a_drift_is_seen_while_searching_and_afterwards() -> None:
-    """Horovod tuned once; what changed later it never saw."""
+    """Horovod tuned once, and never saw a later change."""
     target = SyntheticTarget(surface=lambda _: math.log(20.0) + (0.3 if target.now_s > 1000.0 else 0.0), seed=1)
     designer = make_designer("random", target.space(), 0)
     settings = replace(QUICK, max_samples=12)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of shares by the rates of links: known cases, and what must hold for any rates."""
+"""Tests of shares by the rates of links: known cases, and properties for any rates."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def test_a_host_with_half_the_rate_has_no_share(hosts: int, gain: float) -> None
 
 @given(RATES)
 def test_skewed_shares_are_a_whole_and_no_slower_than_even_ones(rates: list[float]) -> None:
-    """Shares are one together; rates that count as equal may cost what lies between them."""
+    """Shares are one together; rates that count as equal may cost the difference between them."""
     shares = balanced_shares(rates)
 
     assert 1.0 == pytest.approx(sum(shares))

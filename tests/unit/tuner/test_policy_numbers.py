@@ -38,7 +38,7 @@ def test_a_number_has_a_unit_and_a_reason(number: NumberDoc) -> None:
 
 
 def test_every_number_is_used() -> None:
-    """A number that nothing reads decides nothing."""
+    """A number that no code reads has no effect."""
     assert set() == {field.name for field in fields(Policy)} - set(attributes())
 
 

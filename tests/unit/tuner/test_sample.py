@@ -108,7 +108,7 @@ def test_a_scatter_beyond_all_measure_is_a_number_too(median: float, mad: float)
 
 
 def test_a_trial_models_the_log_of_its_valid_typical_steps() -> None:
-    """Invalid samples contribute nothing."""
+    """Invalid samples do not contribute."""
     samples = (judge(Window(1, (1.0, 2.0, 9.0), 9, 1)), judge(Window(1, (5.0,), 9, 1, VoidReason.PAUSE)))
 
     trial = Trial(1, default_config(), samples)

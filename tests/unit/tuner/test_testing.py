@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what ships for tests: the synthetic target behaves like a job."""
+"""Tests of the package for tests: the synthetic target behaves like a job."""
 
 import math
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks that are trained to a loss: ranks share the joined batches, and nothing that is kept back is trained on."""
+"""Tasks that are trained to a loss: ranks share the joined batches, and held-out data are never trained on."""
 
 from dataclasses import replace
 from itertools import islice
@@ -14,7 +14,7 @@ RANKS = 2
 
 @pytest.mark.parametrize("name", TASKS)
 def test_ranks_have_parts_of_the_batches_that_one_process_has(name: str) -> None:
-    """The first ten: so many ranks of one seed see what a rank with the joined batch sees."""
+    """For ten batches, ranks of one seed have the parts of the batch that a single rank has whole."""
     task = TASKS[name]()
     parts = [islice(task.batches(3, rank, RANKS), 10) for rank in range(RANKS)]
     joined = [tuple(torch.cat(halves) for halves in zip(*both, strict=True)) for both in zip(*parts, strict=True)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grafana's dashboards: what the generator writes is committed, and every panel can be read and understood."""
+"""Grafana's dashboards: the generator's output is committed, and every panel can be read and understood."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def panels(dashboard: Dashboard) -> list[dict[str, Any]]:
 
 
 def test_the_committed_dashboards_are_what_the_generator_writes(tmp_path: Path) -> None:
-    """`make dashboards` changes nothing."""
+    """`make dashboards` leaves the committed files unchanged."""
     assert 0 == main([str(tmp_path)])
 
     written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
@@ -72,7 +72,7 @@ def test_panels_lie_beside_each_other(dashboard: Dashboard) -> None:
 
 @each_dashboard
 def test_every_choice_is_used_and_exists(dashboard: Dashboard) -> None:
-    """Queries name no variable that the head does not have, and the head has none for nothing."""
+    """Queries name no variable that the head does not have, and every variable of the head is in a query."""
     text = json.dumps([dashboard.to_json()["panels"], [variable.to_json() for variable in dashboard.variables]])
     used = set(re.findall(r"\$\{?([a-z_]+)", text))
 

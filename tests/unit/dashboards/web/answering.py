@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An application behind a middleware, and what a browser gets through it."""
+"""An application behind a middleware, and the replies that a browser gets through it."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.unit.service.api.asgi import Reply, ask, scope_of
 
 
 class Inner:
-    """An application that remembers what reached it, and answers with some bytes in two parts."""
+    """An application that remembers the requests that reached it, and answers with some bytes in two parts."""
 
     def __init__(self, status: int = 200, media_type: bytes = b"text/html") -> None:
         """Answer like this."""

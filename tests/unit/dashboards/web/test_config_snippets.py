@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings to paste: they set what was recommended, and nothing that a report made up comes into a shell."""
+"""Settings to paste: they set the recommended config, and no text invented by a report comes into a shell."""
 
 import json
 import os

@@ -48,7 +48,7 @@ def test_what_is_no_problem_is_left_alone() -> None:
 
 
 def test_every_reply_to_a_browser_has_the_headers() -> None:
-    """Problems and pages alike; what a reply says itself holds."""
+    """Problems and pages have them alike; a header that the reply sets itself is kept."""
 
     async def kept(scope: object, receive: object, send: object) -> None:
         del scope, receive

@@ -88,7 +88,7 @@ def test_a_job_that_keeps_the_default_has_no_gain() -> None:
 
 
 def test_a_review_is_made_anew_when_what_it_says_changes() -> None:
-    """A name that a later job told, or what the job decided while its windows stay as they are."""
+    """A later job's name and the job's decision count, even if its windows stay as they are."""
     reviews = StudyReviews()
     nameless = shown(*windows())
     named = replace(nameless, study=replace(nameless.study, model_name="resnet"))
@@ -162,7 +162,7 @@ def test_a_job_s_state_is_said_with_its_reason(
 
 
 def test_tables_are_plain_numbers_and_texts_no_formulas() -> None:
-    """A column per key; what a spreadsheet would take for a formula gets an apostrophe."""
+    """A table has a column per key; a text that a spreadsheet would take for a formula gets an apostrophe."""
     rows: list[Row] = [{"name": "=1+1", "ms": 1.5, "is_used": True}, {"name": 'a "b", c', "ms": None, "more": 2}]
 
     reply = csv_reply("jobs", rows)

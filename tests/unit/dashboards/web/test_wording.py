@@ -52,7 +52,7 @@ def test_a_study_s_finding_is_its_jobs_verdicts(study: ListedStudy, kind: str, h
     ],
 )
 def test_a_mean_gain_says_its_interval_and_over_what(gain: MeanGain, short: str, told: str) -> None:
-    """A study's line leaves out what its verdicts say; the list's sentence says how many jobs count as 0."""
+    """A study's line does not repeat its verdicts; the list's sentence gives the number of jobs that count as 0."""
     assert short == wording.short_mean_gain(gain).replace("\u00a0", " ")
     over = f"Mean gain over {counted(gain.jobs, 'verdict')}, the newest of each study: " if gain.jobs else ""
     assert f"{over}{told}" == wording.told_mean_gain(gain).replace("\u00a0", " ")
@@ -75,7 +75,7 @@ def test_a_mean_gain_says_its_interval_and_over_what(gain: MeanGain, short: str,
 def test_a_list_says_verdicts_and_what_a_job_starts_with(
     study: ListedStudy, verdicts: list[str], start: tuple[str, str]
 ) -> None:
-    """The gain is that of the jobs' own tests, and what a job starts with is the recommendation's."""
+    """The gain is that of the jobs' own tests, and the first config of a job is the recommended one."""
     assert verdicts == [text for _, text in wording.told_verdicts(study)]
     assert start == wording.start_of(study)
 

@@ -98,7 +98,7 @@ def test_a_run_of_its_own_is_ended_when_the_callback_fails(store: str) -> None:
 
 
 def test_a_run_that_could_not_begin_is_not_ended(store: str) -> None:
-    """Closing the callback then says nothing more."""
+    """Closing the callback then logs no second message."""
     callback = MlflowCallback(tracking_uri=store, experiment="")
 
     with pytest.raises(mlflow.exceptions.MlflowException):
@@ -178,7 +178,7 @@ def test_two_places_for_tensorboard_are_an_error() -> None:
 
 
 def test_callbacks_are_registered_with_the_session() -> None:
-    """Before or after `init()`; what is no callback is refused at once."""
+    """Before or after `init()`; an object that is no callback is refused at once."""
     callback = Callback()
 
     ringtune.callbacks.add(callback)

@@ -30,7 +30,7 @@ def test_files_and_an_address_that_ranks_could_not_use_are_refused(name: str, va
 
 @pytest.mark.parametrize("name", ["train.py", "table.csv"])
 def test_a_log_never_takes_the_place_of_another_file(tmp_path: Path, name: str) -> None:
-    """The name is refused before a rank starts, with advice that fits; nothing is written to it."""
+    """The name is refused before a rank starts, with advice that fits; the file is not written to."""
     (tmp_path / name).write_text("import torch\n", encoding="utf-8")
     settings = Settings.from_environment({"AUTOTUNE": "1", "AUTOTUNE_LOG": str(tmp_path / name)})
 
@@ -52,5 +52,5 @@ def test_a_folder_that_the_job_may_make_is_no_reason_to_refuse(tmp_path: Path) -
 
 
 def test_a_log_of_a_tuner_that_is_off_is_not_checked() -> None:
-    """Nobody opens it."""
+    """The log is never opened."""
     check_here(Settings.from_environment({"AUTOTUNE_LOG": "/nowhere/t.jsonl", "AUTOTUNE_SERVICE_URL": "x"}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of `ringtune recommend`: what names nothing is refused before anybody is asked."""
+"""The options of `ringtune recommend`: unknown targets and hardware are refused before the service is asked."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_an_unknown_target_or_hardware_is_refused(options: Mapping[str, Any], sa
 def test_a_run_that_tuned_a_command_is_not_sent(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The service keeps runs of engines only: the text says so, and nobody is asked."""
+    """The service keeps runs of engines only: the text says so, and no request is sent."""
     run = SimpleNamespace(run=SimpleNamespace(key={"layout": []}), run_id="job")
     monkeypatch.setattr("ringtune.tuner.read_log", lambda _: SimpleNamespace(bad_line_count=0, runs=[run]))
     monkeypatch.setattr("ringtune.tuning.service_link.results.first_runs", lambda runs: runs)

@@ -11,7 +11,7 @@ DEFAULT = BucketSizes(25 * MIB, MIB)
 
 @pytest.mark.parametrize("sizes", [DEFAULT, BucketSizes(41_943, 41_943), BucketSizes(3 * MIB + 1, 1)])
 def test_sizes_survive_the_way_through_a_config(sizes: BucketSizes) -> None:
-    """A fraction of MiB is exact in binary, so that the baseline is what it was."""
+    """A fraction of MiB is exact in binary, so that the baseline keeps its size."""
     assert sizes == BucketSizes.from_config(sizes.to_config())
 
 

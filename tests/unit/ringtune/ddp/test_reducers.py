@@ -33,7 +33,7 @@ def fake_world() -> Iterator[None]:
 
 
 def keep_local(_: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Stand in for the reduction, which a fake group has not: a communication hook that changes nothing."""
+    """Stand in for the reduction, which a fake group does not have: a communication hook that returns its input."""
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
@@ -95,7 +95,7 @@ def test_a_discard_leaves_everything_as_it_was() -> None:
 
 
 def test_a_build_that_fails_leaves_everything_as_it_was() -> None:
-    """Too little memory for other buckets costs nothing."""
+    """The job goes on with its buckets if memory for others is lacking."""
     model = trainable()
     step(model)
     reducer, sizes = model.reducer, bucket_sizes(model)
@@ -111,7 +111,7 @@ def test_a_build_that_fails_leaves_everything_as_it_was() -> None:
 
 
 def test_what_is_reduced_was_trained_when_the_model_was_wrapped() -> None:
-    """Freezing, unfreezing and replacing layers afterwards changes nothing, nor do other buckets."""
+    """Freezing, unfreezing or replacing layers later keeps the reduced tensors as they were; so do other buckets."""
     layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 2))
     layers[0].weight.requires_grad_(False)
     expected = [layers[0].bias, *layers[1].parameters(), *layers[2].parameters()]
@@ -185,7 +185,7 @@ class OlderDdp(DistributedDataParallel):
     """DDP as before `_bucket_config`: how it makes a reducer out of `bucket_bytes_cap` and the module's constant."""
 
     def __init__(self, module: torch.nn.Module, **options: Any) -> None:
-        """Wrap a module, and forget what an older version has not."""
+        """Wrap a module, and remove the attributes that an older version lacks."""
         super().__init__(module, **options)
         del self._bucket_config, self.bucket_bytes_cap_list
 
@@ -217,7 +217,7 @@ class OlderDdp(DistributedDataParallel):
 
 @pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}])
 def test_an_older_ddp_gets_other_buckets_too(options: dict[str, Any]) -> None:
-    """The first bucket's size goes through the constant, which is what it was afterwards, and is remembered."""
+    """The first bucket's size goes through the constant, which gets its old value back, and is remembered."""
     constant = dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
     model: Any = OlderDdp(torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(3))), **options)
     model.register_comm_hook(None, keep_local)
@@ -236,7 +236,7 @@ def test_an_older_ddp_gets_other_buckets_too(options: dict[str, Any]) -> None:
 
 
 def test_an_older_ddp_gets_its_buckets_back() -> None:
-    """Nothing of the attempt is left on the model."""
+    """No trace of the attempt is left on the model."""
     model: Any = OlderDdp(torch.nn.Linear(8, 8))
     names = set(vars(model))
     before = bucket_sizes(model)
@@ -247,7 +247,7 @@ def test_an_older_ddp_gets_its_buckets_back() -> None:
 
 
 def test_a_model_that_is_not_wrapped_is_a_config_error() -> None:
-    """The text says what to do."""
+    """The text says how to wrap it."""
     with pytest.raises(ConfigError, match="got a Linear; wrap it in DistributedDataParallel"):
         autotune(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
 

@@ -35,7 +35,7 @@ class Alone(WorldMembership):
         return self._looks in self._updates
 
     def note_progress(self, progress: Progress, failure: str = "") -> None:
-        """Keep what the launcher is told."""
+        """Keep the progress reported to the launcher."""
         self.told.append((progress, failure))
 
     def join(self) -> None:
@@ -78,7 +78,7 @@ def test_a_loss_restores_the_last_commit() -> None:
 
 
 def test_an_update_keeps_what_was_trained() -> None:
-    """An update is raised by the call that saw it, and nothing is restored."""
+    """An update is raised by the call that saw it, and the state is not rolled back."""
     state = ObjectState(step=0)
     seen = []
 
@@ -94,7 +94,7 @@ def test_an_update_keeps_what_was_trained() -> None:
 
 
 def test_reset_callbacks_run_in_the_new_world_before_the_state_is_synchronized() -> None:
-    """A callback finds a world, and its changes are what all ranks get."""
+    """A callback finds a world, and all ranks get its changes."""
     state = ObjectState(rate=0.0)
     state.register_reset_callbacks([lambda: setattr(state, "rate", 0.5 * SESSION.require().size)])
     rates = []
@@ -130,7 +130,7 @@ def test_an_ordinary_exception_passes() -> None:
     ],
 )
 def test_the_launcher_is_told_of_commits_and_errors(error: BaseException, words: str) -> None:
-    """At a meeting it gets the place of the last commit, at the end the error as well, and what has moved since."""
+    """A meeting reports the place of the last commit; the end adds the error and the counters that moved since."""
 
     def train(state: Any) -> None:
         if len(membership.told) == 1:
@@ -186,7 +186,7 @@ class Spy(ValueHandler):
 
 
 def test_a_rank_of_another_history_counts_as_a_newcomer() -> None:
-    """Equal versions of two histories are two states: what one has processed says nothing about the other."""
+    """Equal versions of two histories are two states: neither tells the progress of the other."""
     spy = Spy()
 
     class Split(ObjectState):

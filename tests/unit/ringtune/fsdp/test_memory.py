@@ -29,14 +29,14 @@ def test_the_peak_is_seen_and_forgotten() -> None:
 
 
 def test_ranks_share_the_free_memory_evenly() -> None:
-    """All limits together are below what the host has."""
+    """The sum of all limits is below the host's memory."""
     one, half = HostMemory(None, 1).limit_bytes, HostMemory(None, 2).limit_bytes
 
     assert 0.3 * available_bytes() < one - half < 0.6 * available_bytes()
 
 
 def test_a_limit_of_the_user_is_the_limit() -> None:
-    """Nothing is taken off."""
+    """No reserve is taken off."""
     assert 7 << 30 == HostMemory(7 << 30, 2).limit_bytes
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of what was learned."""
+"""Fingerprints of models and hardware, and the keys of studies."""
 
 import hashlib
 from dataclasses import replace
@@ -50,7 +50,7 @@ GPUS = Gpus(("H100", "H100"), "nvlink", "580.65.06")
 
 
 def test_a_job_in_cpu_memory_keeps_the_key_that_it_had() -> None:
-    """On a machine with GPUs too: what was learned there stays valid."""
+    """On a machine with GPUs too: earlier tuning runs stay valid."""
     with_gpus = {**MACHINE, **GPUS.facts("2.28.9")}
 
     assert RECORDED == hardware_fingerprint(hardware_facts([MACHINE], "shm"), None)

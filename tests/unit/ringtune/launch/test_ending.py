@@ -10,7 +10,7 @@ KILLED = RankExit(2, 137, SIGKILL)
 
 
 def test_a_job_without_failures_needs_nobody_ended() -> None:
-    """Ranks that are through decide nothing, and nothing is due."""
+    """Ranks that exit with 0 do not end the job, and set no deadline."""
     ending = JobEnding(2)
 
     complete = []

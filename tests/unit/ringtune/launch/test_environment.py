@@ -24,7 +24,7 @@ ENVIRON = {
 
 
 def test_a_chosen_few_go_to_other_hosts() -> None:
-    """The job's settings and what programs need are forwarded; the login's own affairs and secrets are not."""
+    """The job's settings and the variables of programs are forwarded; the login's own variables and secrets are not."""
     kept = set(ENVIRON) - {"HOME", "SSH_AUTH_SOCK", "XRINGTUNE_Y", "RINGTUNE_JOB_KEY", "RINGTUNE_SERVICE_ADMIN_TOKEN"}
 
     assert {name: ENVIRON[name] for name in kept} == forwarded(ENVIRON, RankStreams())

@@ -49,7 +49,7 @@ def test_hosts_are_read_in_their_order(text: str, expected: list[tuple[str, int]
     ],
 )
 def test_what_is_no_list_of_hosts_is_an_error(text: str, word: str) -> None:
-    """A malformed entry, a host named twice and what ssh would take for an option are refused with the entry."""
+    """A malformed entry, a host named twice and a name that ssh would take for an option are refused with the entry."""
     with pytest.raises(ConfigError, match=r"-H") as error:
         parse_hosts(text)
 
@@ -67,7 +67,7 @@ def test_what_is_no_list_of_hosts_is_an_error(text: str, word: str) -> None:
     ],
 )
 def test_a_hostfile_has_a_host_a_line(text: str, expected: list[tuple[str, int]]) -> None:
-    """Horovod's and Open MPI's `slots=N`, and MPICH's `host:N`; a host that says nothing has the default."""
+    """Horovod's and Open MPI's `slots=N`, and MPICH's `host:N`; a host without a number has the default."""
     assert expected == [(host.name, host.slots) for host in parse_hostfile(text, "hosts", 3)]
 
 
@@ -109,7 +109,7 @@ def test_ranks_fill_the_hosts_in_order() -> None:
 
 
 def test_more_ranks_than_slots_is_an_error_with_both() -> None:
-    """The error names what was asked for and what there is."""
+    """The error has the number of ranks and the number of slots."""
     with pytest.raises(ConfigError, match=r"-np 4 is more than the 3 slots of the hosts \(a: 2, b: 1\)"):
         share_out([HostSlots("a", 2), HostSlots("b")], 4)
 

@@ -38,12 +38,12 @@ def said(text: str, *, is_joined: bool = False, pieces: int = 7) -> str:
     ],
 )
 def test_the_error_of_the_last_traceback_is_found(text: str, error: str, is_joined: bool) -> None:
-    """Neither what caused it, nor what a teardown writes after it."""
+    """Neither its cause nor the messages of a teardown after it are taken."""
     assert error == said(text, is_joined=is_joined)
 
 
 def test_without_a_traceback_the_last_message_is_taken_for_the_error() -> None:
-    """A rank may end by `sys.exit("no data")`; a stream that has results as well tells nothing."""
+    """A rank may end by `sys.exit("no data")`; a stream that has results as well is no evidence."""
     assert "no data at /x" == said("starting\nno data at /x\n")
     assert "" == said("step 3, loss 0.1\n", is_joined=True)
 

@@ -117,7 +117,7 @@ def test_hydra_finds_ssh_options_in_a_variable() -> None:
 
 
 def test_ranks_of_this_machine_share_its_cores() -> None:
-    """On other hosts nobody knows how many there are."""
+    """The number of cores of other hosts is unknown."""
     unset = {name: value for name, value in ENVIRON.items() if name != "OMP_NUM_THREADS"}
     _, here = written(NEW, environ=unset)
     _, elsewhere = written(NEW, "localhost:2,elsewhere.invalid:2", environ=unset)
@@ -160,7 +160,7 @@ def test_the_family_is_read_from_the_version(tmp_path: Path, shown: str, expecte
 
 
 def test_no_mpirun_or_an_unknown_one_is_an_error(tmp_path: Path) -> None:
-    """The message says what stands in PATH."""
+    """The message names the program in PATH."""
     with pytest.raises(ConfigError, match="there is no mpirun in PATH"):
         find_mpirun(str(tmp_path))
     program(tmp_path, "my own launcher 3")
@@ -182,7 +182,7 @@ def program(folder: Path, shown: str) -> Path:
     [({}, False), ({"gloo": True}, False), ({"mpi": True}, True), ({"mpi_args": "-x A"}, True)],
 )
 def test_arguments_for_mpirun_ask_for_it(given: dict[str, Any], expected: bool) -> None:
-    """Nobody gives them without wanting it."""
+    """Arguments for mpirun are given only by users that want mpirun."""
     assert expected == starts_by_mpi(read_choices(given))
 
 
@@ -205,7 +205,7 @@ def test_the_command_line_chooses_the_controller_before_the_file(tmp_path: Path)
     ],
 )
 def test_options_of_the_other_launcher_are_errors(given: dict[str, Any], text: str) -> None:
-    """Each names what to use."""
+    """Each names the option to use."""
     with pytest.raises(ConfigError) as error:
         starts_by_mpi(read_choices(given))
 

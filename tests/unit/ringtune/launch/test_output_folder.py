@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--output-filename` and what stands before lines."""
+"""`--output-filename`, and the prefixes of lines."""
 
 import re
 from pathlib import Path

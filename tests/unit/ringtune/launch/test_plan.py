@@ -99,7 +99,7 @@ def test_hosts_are_filled_and_their_cores_shared_by_their_own_ranks() -> None:
 def test_lines_are_prefixed_where_hosts_are_named(
     hosts: str | None, prefix_output: bool | None, is_prefixed: bool
 ) -> None:
-    """Lines stay as they are on one machine, unless asked for; Python does not hold back what it writes to a pipe."""
+    """On one machine lines stay as they are by default; Python does not hold back its output to a pipe."""
     named = None if hosts is None else parse_hosts(hosts)
     plan = make_plan(["true"], 2, {}, ENVIRON, hosts=named, prefix_output=prefix_output)
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_started_is_an_error(command: list[str], ranks: int, word
 
 
 def test_a_script_that_is_no_command_gets_its_interpreter_named(tmp_path: Path) -> None:
-    """The file is there, but nobody can execute it."""
+    """The file is there, but is not executable."""
     script = tmp_path / "hello.py"
     script.write_text("print(1)\n", encoding="utf-8")
 

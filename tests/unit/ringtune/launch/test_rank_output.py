@@ -22,7 +22,7 @@ OUT, ERR = 0, 1
 
 
 class Shown:
-    """An output on two pipes, or twice on one terminal, and what came out of it."""
+    """An output on two pipes, or twice on one terminal, and the bytes that came out of it."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_an_unfinished_line_is_shown_after_a_moment(now_s: list[float]) -> None:
-    """A prompt is seen; what follows continues it at once."""
+    """A prompt is seen; the rest of the line continues it at once."""
     with on_pipes() as shown:
         shown.output.take(0, OUT, b"loading... ")
         now_s[0] += PARTIAL_LINE_S / 4
@@ -257,7 +257,7 @@ def test_a_line_without_end_is_not_collected() -> None:
     )
 )
 def test_no_byte_is_lost(writes: list[tuple[int, bytes]]) -> None:
-    """Without returns, each rank's lines are what it wrote, however the writes of the ranks mix."""
+    """Without returns, each rank's lines come out as the rank wrote them, however the writes of the ranks mix."""
     with on_pipes() as shown:
         for rank, data in writes:
             shown.output.take(rank, OUT, data)
@@ -294,7 +294,7 @@ def test_a_sink_waits_for_its_reader(size: int) -> None:
 
 
 def test_a_sink_without_reader_swallows_all() -> None:
-    """A closed reader costs its output and nothing else."""
+    """A closed reader costs its output and no more."""
     loop = EventLoop(takes_files=True)
     read, write = os.pipe()
     os.close(read)

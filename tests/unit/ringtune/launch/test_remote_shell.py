@@ -13,7 +13,7 @@ from ringtune.launch.remote_shell import RemoteShell, agent_command, make_remote
 
 
 def test_ssh_gets_port_and_identity_and_never_asks(tmp_path: Path) -> None:
-    """Nothing is asked on a terminal; host keys are checked as ssh's configuration says."""
+    """No question is asked on a terminal; host keys are checked as ssh's configuration says."""
     identity = tmp_path / "key"
     identity.write_text("", encoding="utf-8")
 
@@ -72,7 +72,7 @@ def test_another_shells_host_is_its_own_name() -> None:
 
 
 def test_the_agent_runs_under_the_same_interpreter() -> None:
-    """The path of the interpreter and what it needs to find ringtune go along, and nothing else."""
+    """The path of the interpreter and the variables that find ringtune go along, and no others."""
     command = agent_command({"PYTHONPATH": "a b", "HOME": "x", "RINGTUNE_JOB_KEY": "ab" * 32})
 
     assert ["env", "PYTHONPATH=a b", sys.executable] == command[:3]
@@ -94,7 +94,7 @@ def test_the_agent_runs_under_the_same_interpreter() -> None:
     ],
 )
 def test_only_a_host_that_was_not_reached_may_come_up(said: str, may_come_up: bool) -> None:
-    """A refused login is final; of another shell's words nothing is known."""
+    """A refused login is final; the messages of another shell are not understood."""
     words = f"Warning: a line before / {said}"
 
     assert make_remote_shell(None, None, None, 30.0).may_come_up(words) == may_come_up

@@ -19,7 +19,7 @@ ENVIRON = {"PATH": os.environ["PATH"], "TERM": "xterm"}
 
 @contextmanager
 def terminal() -> Iterator[None]:
-    """Have a terminal of 132 columns as standard error; pytest would undo what a fixture does."""
+    """Have a terminal of 132 columns as standard error; pytest would undo a fixture's redirection."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 132, 0, 0))
     saved = os.dup(2)

@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[4]
 
 
 def standing_engine() -> ReadableEngine:
-    """Return the double, for what it stands for."""
+    """Return the double, typed as the engine."""
     return cast("ReadableEngine", StandingEngine())
 
 

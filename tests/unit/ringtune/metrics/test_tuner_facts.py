@@ -38,7 +38,7 @@ def tuned(facts: TunerFacts, seed: int = 1) -> tuple[Result, list[Record]]:
 
 @pytest.fixture(scope="module")
 def outcome() -> tuple[TunerFacts, Result, list[Record]]:
-    """A run that is over, and what was noted of it."""
+    """A finished run, its facts and its records."""
     facts = TunerFacts()
     return facts, *tuned(facts)
 
@@ -172,7 +172,7 @@ def test_reading_does_not_wait_for_a_run_and_disturbs_none() -> None:
 
 
 def test_before_the_first_step_a_scraper_reads_zeros_and_no_guesses() -> None:
-    """Counters begin at 0 with all their labels; what is not known has no series."""
+    """Counters begin at 0 with all their labels; unknown values have no series."""
     found = series_of(TunerCollector(Families(IDENTITY), TunerFacts()))
 
     assert 0.0 == found[labelled("ringtune_tuner_windows_total", phase="search")]

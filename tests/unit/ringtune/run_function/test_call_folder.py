@@ -17,7 +17,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_lasts_as_long_as_its_call(place: Path) -> None:
-    """Nobody else may enter it."""
+    """Only its owner may enter it."""
     with new_call_folder() as folder:
         assert 0o700 == folder.path.stat().st_mode & 0o777
         assert [folder.path] == list(place.iterdir())

@@ -96,7 +96,7 @@ def notebook(tmp_path: Path) -> dict[str, Any]:
 
 
 def made_again(described: Described, folder: Path) -> Callable[..., Any]:
-    """Return the function as a rank makes it: from a module that holds the source and nothing else."""
+    """Return the function as a rank makes it: from a module that holds just the source."""
     file = folder / "made.py"
     file.write_text(described.source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("made", file)
@@ -112,7 +112,7 @@ def made_again(described: Described, folder: Path) -> Callable[..., Any]:
 
 
 def test_a_modules_function_goes_by_its_name() -> None:
-    """Nothing of its source is sent."""
+    """Its source is not sent."""
     assert Described("json", "dumps") == describe(importlib.import_module("json").dumps)
 
 
@@ -134,7 +134,7 @@ def test_a_notebooks_function_goes_with_all_that_it_uses(notebook: dict[str, Any
 def test_what_is_used_is_told_from_what_only_has_the_name(
     name: str, args: tuple[Any, ...], result: Any, notebook: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Defaults are used, parameters and local names hide what is around."""
+    """Defaults are used; parameters and local names hide outer names."""
     assert result == made_again(describe(notebook[name]), tmp_path)(*args)
 
 
@@ -152,7 +152,7 @@ def test_a_closure_is_refused_with_the_names_it_holds(notebook: dict[str, Any]) 
 
 
 def test_an_object_that_cannot_go_along_is_named(notebook: dict[str, Any]) -> None:
-    """An open file, a model: its name, its type, and what to do."""
+    """An open file, a model: the error has its name, its type, and the remedy."""
     with pytest.raises(ConfigError, match="uses_a_file uses 'handle', a _io.TextIOWrapper.*make it inside"):
         describe(notebook["uses_a_file"])
 
@@ -183,7 +183,7 @@ def test_a_function_without_source_is_refused() -> None:
 
 
 def test_annotations_that_were_not_looked_at_are_not_looked_at_there(tmp_path: Path) -> None:
-    """Annotations under `from __future__ import annotations` may name what exists nowhere."""
+    """Annotations under `from __future__ import annotations` may have names that exist nowhere."""
     text = "from __future__ import annotations\n\ndef annotated(x: Missing) -> Missing:\n    return x + 1\n"
     file = tmp_path / "cell.py"
     file.write_text(text, encoding="utf-8")

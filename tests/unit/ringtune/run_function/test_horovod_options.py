@@ -79,7 +79,7 @@ def test_an_argument_is_an_option_of_the_launcher(given: dict[str, Any], options
     ],
 )
 def test_what_a_call_cannot_have_is_a_sentence(given: dict[str, Any], text: str) -> None:
-    """Raised before anything is started; it names the argument and what to use."""
+    """Raised before any rank starts; it names the argument and the one to use."""
     with pytest.raises(ConfigError) as error:
         launch_arguments({"np": 2, **given})
 

@@ -11,7 +11,7 @@ from ringtune.run_function.rank_program import main
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The error names the folder and the host, and says what must be shared."""
+    """The error names the folder and the host, and asks for a shared working directory."""
     gone = tmp_path / "gone"
 
     with pytest.raises(ConfigError, match=f"{gone} of the call is not there on host .* working directory that all"):

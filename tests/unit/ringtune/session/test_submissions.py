@@ -45,7 +45,7 @@ def test_both_spellings_of_the_operation_are_understood(
 
 @pytest.mark.parametrize(("average", "op", "word"), [(True, Sum, "not both"), (None, 6, "op=6"), (None, -1, "op=-1")])
 def test_an_operation_that_is_none_is_refused(average: bool | None, op: int, word: str) -> None:
-    """The error names what was given."""
+    """The error has the given value."""
     with pytest.raises(ConfigError, match=word):
         reduction_of(average, op)
 
@@ -59,7 +59,7 @@ def test_the_dtypes_are_the_engines() -> None:
 @pytest.mark.parametrize("name", DTYPES[len(REDUCIBLE) :])
 @pytest.mark.parametrize("op", list(ReduceOp))
 def test_what_is_only_moved_is_not_reduced(name: str, op: ReduceOp) -> None:
-    """The error is a TypeError that names what is reduced."""
+    """The error is a TypeError that names the types that can be reduced."""
     with pytest.raises(TypeError, match=f"allreduce does not support {name}; it supports uint8, int8"):
         check_reduction("allreduce", DTYPES.index(name), Reduction(op))
 
@@ -100,7 +100,7 @@ def test_splits_that_do_not_fit_are_refused(splits: list[int]) -> None:
 
 @pytest.mark.parametrize("splits", [[1.0, 2.0, 3.0], ["1", "2", "3"], 6, [[1], [2], [3]]])
 def test_splits_that_are_no_whole_numbers_are_a_type_error(splits: Any) -> None:
-    """Nothing is rounded."""
+    """A fraction is not rounded."""
     with pytest.raises(TypeError, match="needs whole numbers"):
         check_splits(splits, 6, 3)
 

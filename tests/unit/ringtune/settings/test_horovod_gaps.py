@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every public name of Horovod's is here, or the documentation and the error say what to use in its place."""
+"""Every public name of Horovod's is here, or the documentation and the error name its replacement."""
 
 import ast
 import importlib
@@ -89,7 +89,7 @@ def test_a_missing_name_says_what_to_use() -> None:
 
 @pytest.mark.parametrize("front_end", ARGUMENTS)
 def test_arguments_are_where_horovod_has_them(front_end: str) -> None:
-    """A call by position or by name means the same; what has another place is on the page."""
+    """A call by position or by name means the same; arguments that have another place are on the page."""
     ours, elsewhere = definitions(front_end), {key.partition("(")[0] for key in MEMBER_GAPS if "(" in key}
     wrong = {}
     for name, horovods in ARGUMENTS[front_end].items():

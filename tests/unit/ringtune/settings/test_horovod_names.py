@@ -84,7 +84,7 @@ def test_a_timeline_that_the_program_starts_is_no_file() -> None:
 
 @pytest.mark.parametrize(("value", "is_marked"), [("1", True), ("0", False)])
 def test_cycles_are_marked_where_horovod_would(value: str, is_marked: bool) -> None:
-    """The trace shows the engine's cycles; nothing is to be said."""
+    """The trace shows the engine's cycles, so that no note is needed."""
     environ = {"HOROVOD_TIMELINE": "trace.json", "HOROVOD_TIMELINE_MARK_CYCLES": value}
 
     settings = Settings.from_environment(environ)
@@ -111,7 +111,7 @@ def test_a_warm_up_in_samples_is_one_in_steps(environ: dict[str, str], steps: in
     [("TRACE", "debug", 0), ("info", "info", 0), ("FATAL", "error", 0), ("loud", "warning", 1)],
 )
 def test_log_levels_are_translated(level: str, expected: str, notes: int) -> None:
-    """Horovod has two more, and takes what it does not know for a warning."""
+    """Horovod has two more, and treats an unknown level as a warning."""
     environ = {"HOROVOD_LOG_LEVEL": level}
 
     assert expected == Settings.from_environment(environ).log_level

@@ -29,7 +29,7 @@ RINGTUNE_SERVICE = {
 
 @pytest.mark.parametrize("links", [RINGTUNE, RINGTUNE_SERVICE], ids=["ringtune", "ringtune-service"])
 def test_links_are_told_from_settings(links: dict[str, str]) -> None:
-    """All of a service's links, and nothing beside them."""
+    """All of a service's links are found, and no other variable."""
     assert frozenset(links) == service_links({**links, "RINGTUNE_SERVICE_DATABASE_URL": "sqlite://", "PATH": "/bin"})
 
 

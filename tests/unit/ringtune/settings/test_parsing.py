@@ -19,7 +19,7 @@ def test_sizes_take_suffixes(text: str, size_bytes: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MiB", "-1", "1.5MiB", "64 Mi", "0x10", "1_000"])
 def test_a_malformed_size_is_refused(text: str) -> None:
-    """Nothing is guessed from a text that is no size."""
+    """A text that is no size is an error, and never a guess."""
     with pytest.raises(ValueError, match=".*"):
         parse_size(text)
 
@@ -40,7 +40,7 @@ def test_a_switch_is_one_of_four_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1_0", "abc", "", "0.01", "1e9"])
 def test_seconds_are_finite_and_in_range(text: str) -> None:
-    """Not-a-number, infinities and what lies outside the range are refused."""
+    """Not-a-number, infinities and values outside the range are refused."""
     reader = SecondsReader(0.1, 600.0)
 
     with pytest.raises(ValueError, match=".*"):

@@ -12,7 +12,7 @@ from tests.house.source_tree import REPOSITORY
 
 
 def test_an_empty_environment_gives_the_contracts_defaults() -> None:
-    """A job that sets nothing runs without tuning on the built-in defaults."""
+    """A job without settings runs without tuning on the built-in defaults."""
     settings = Settings.from_environment({})
 
     assert not settings.autotune
@@ -67,7 +67,7 @@ def test_a_backend_that_torch_will_not_load_is_refused() -> None:
 
 
 def test_a_limit_that_is_set_takes_the_default_away() -> None:
-    """Nobody's budget is cut by one that he did not set; what is in force is what is shown."""
+    """A limit that the user did not set never cuts the budget; the limits in force are shown."""
     samples, steps, seconds, all_three = (
         Settings.from_environment(environ)
         for environ in (
@@ -317,14 +317,14 @@ def test_the_layout_decides_the_default_and_the_user_the_value(environ: dict[str
 
 @pytest.mark.parametrize("ranks_per_host", [[2, 2], [1, 3]])
 def test_a_knob_that_can_act_is_left_alone(ranks_per_host: list[int]) -> None:
-    """Several hosts, one of them with several ranks, are what the hierarchical switches are for."""
+    """Several hosts, one of them with several ranks, are the layout that the hierarchical switches are for."""
     settings = Settings.from_environment({"RINGTUNE_HIERARCHICAL_ALLREDUCE": "1"})
 
     assert (settings, ()) == settings.fitted(ranks_per_host)
 
 
 def test_a_token_is_not_in_what_is_printed_or_told_to_other_ranks() -> None:
-    """A traceback may show the settings; ranks compare what they set, and say what differs."""
+    """A traceback may show the settings; ranks compare their settings, and name the differences."""
     settings = Settings.from_environment({"AUTOTUNE_SERVICE_TOKEN": "hunter2", "RINGTUNE_CYCLE_MS": "2"})
     offer = public_offer(settings)
 

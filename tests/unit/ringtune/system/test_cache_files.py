@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that nobody has to wait for."""
+"""Files whose users are never made to wait."""
 
 import os
 import threading
@@ -15,14 +15,14 @@ from ringtune.world.algorithm_tables.store import TableFileError, read_table
 
 @pytest.fixture
 def hang() -> Iterator[threading.Event]:
-    """Return an event that nobody sets before the end: what waits for it hangs."""
+    """Return an event that is set only at the end: a thread that waits for it hangs."""
     event = threading.Event()
     yield event
     event.set()
 
 
 def test_an_action_that_hangs_is_left_behind(hang: threading.Event) -> None:
-    """The error is one of files, and says what may be the matter; what is in time comes through."""
+    """The error is an OSError that names a possible cause; a result in time is returned."""
     assert 3 == within(60.0, lambda: 3)
     with pytest.raises(OSError, match="no answer within 0.05 s; does a network file system hang"):
         within(0.05, hang.wait)

@@ -173,7 +173,7 @@ def test_a_child_without_a_session_gets_signals_alone() -> None:
 
 
 def test_an_interrupt_during_the_grace_ends_the_child_at_once() -> None:
-    """Nothing is left running, and the interrupt goes on."""
+    """No process is left running, and the interrupt goes on."""
     child = Child(python(DEAF))
     child.next_line(LIMIT_S)
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -187,7 +187,7 @@ def test_an_interrupt_during_the_grace_ends_the_child_at_once() -> None:
 
 @pytest.mark.parametrize("tie", [Tie.CHILD, Tie.DESCENDANTS])
 def test_a_tied_child_ends_with_its_parent(tie: Tie) -> None:
-    """The kernel ends it, for a killed parent can do nothing; descendants end if they are tied, orphans too."""
+    """The kernel ends it, for a killed parent cannot; descendants end if they are tied, orphans too."""
     with Child(python(GRANDPARENT, tie.value), stderr=None) as parent:
         child, orphan = map(int, (parent.next_line(LIMIT_S) or b"").split())
         os.kill(parent.pid, signal.SIGKILL)
@@ -209,7 +209,7 @@ def test_a_tied_command_that_is_not_there_is_named() -> None:
 
 
 def test_an_untied_command_that_is_not_there_is_an_error() -> None:
-    """Nothing was started."""
+    """No process was started."""
     with pytest.raises(FileNotFoundError):
         Child(["/nowhere/at-all"])
 

@@ -30,5 +30,5 @@ def test_a_noun_is_in_the_number_of_its_count(number: int, noun: str, text: str)
     [(-5.0, "today"), (0.0, "today"), (86_399.0, "today"), (86_400.0, "1 day old"), (12.9 * 86_400.0, "12 days old")],
 )
 def test_an_age_is_in_whole_days(age_s: float, text: str) -> None:
-    """A clock that was set back makes nothing older."""
+    """An age below zero, from a clock that was set back, is shown as today."""
     assert text == age_in_days(age_s)

@@ -14,7 +14,7 @@ LONG_S = 60.0
 
 @pytest.fixture
 def hang() -> Iterator[threading.Event]:
-    """Return an event that nobody sets before the end: a call that waits for it hangs."""
+    """Return an event that is set only at the end: a call that waits for it hangs."""
     event = threading.Event()
     yield event
     event.set()

@@ -37,7 +37,7 @@ def test_torn_at_any_byte_it_takes_the_next_line(tmp_path: Path, is_alone: bool)
 
 
 def test_without_lines_only_a_torn_one_is_ended(tmp_path: Path) -> None:
-    """Nothing else is written, also into an empty file."""
+    """A file that is empty or ends with a whole line stays as it is."""
     for content, expected in ((b"", b""), (b"a\n", b"a\n"), (b"a\nb", b"a\nb\n")):
         (tmp_path / "lines").write_bytes(content)
 

@@ -32,7 +32,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_a_turn_calls_what_is_ready_and_then_the_chores(
     loop: EventLoop, ends: tuple[socket.socket, socket.socket]
 ) -> None:
-    """Nothing is called for a descriptor that is forgotten; forgetting it twice does no harm."""
+    """A forgotten descriptor has no more calls; forgetting it twice does no harm."""
     called: list[str] = []
     loop.on_readable(ends[0], lambda: called.append("readable"))
     loop.on_writable(ends[1], lambda: called.append("writable"))
@@ -87,7 +87,7 @@ def test_a_loop_can_be_watched_by_another(ends: tuple[socket.socket, socket.sock
 
 
 def test_a_signal_is_a_callback_and_handlers_come_back(loop: EventLoop) -> None:
-    """A signal wakes the loop; afterwards it means what it meant before."""
+    """A signal wakes the loop; afterwards it has its earlier handler again."""
     before = signal.getsignal(signal.SIGHUP)
     numbers: list[int] = []
     with signals_in(loop, numbers.append):
@@ -99,7 +99,7 @@ def test_a_signal_is_a_callback_and_handlers_come_back(loop: EventLoop) -> None:
 
 
 def test_the_first_of_several_that_can_be_read_is_named(ends: tuple[socket.socket, socket.socket]) -> None:
-    """None if there is none within the limit; a limit below zero waits for nothing."""
+    """None if there is none within the limit; a limit below zero does not wait."""
     ours, theirs = ends
 
     assert ours.fileno() == first_readable([theirs, ours], None)

@@ -61,7 +61,7 @@ def test_a_waiting_caller_gets_it_afterwards(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_file_that_lost_its_name_is_opened_again(tmp_path: Path, is_replaced: bool) -> None:
-    """A lock on a file that was removed or replaced after its opening locks nobody out."""
+    """A lock on a file that was removed or replaced after its opening locks no process out."""
     path = tmp_path / "lock"
     opened: list[int] = []
 
@@ -118,7 +118,7 @@ def test_a_forked_child_does_not_keep_a_released_lock(tmp_path: Path) -> None:
 
 
 def test_a_new_file_is_locked_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody gets the lock of the replacement, and its descriptor appends."""
+    """No other process gets the lock of the replacement, and its descriptor appends."""
     path, meanwhile = tmp_path / "lock", []
     path.write_bytes(b"old")
     rename = Path.replace

@@ -42,7 +42,7 @@ def test_a_link_in_a_shared_folder_is_not_followed(tmp_path: Path, shared: Path,
 
 
 def test_a_file_is_replaced_as_a_whole(shared: Path) -> None:
-    """The file keeps its permissions; who has the old file open goes on reading that."""
+    """The file keeps its permissions; a reader that has the old file open goes on reading that."""
     file = shared / "report.html"
     file.write_bytes(b"old")
     file.chmod(0o600)
@@ -77,7 +77,7 @@ def test_a_pipe_gets_the_content(tmp_path: Path) -> None:
 
 
 def test_ranks_write_through_no_link(tmp_path: Path) -> None:
-    """Names in the folder of what ranks write are ours; one that is a link was made by somebody else."""
+    """Names in the folder of the ranks' output are ours; a link there was made by somebody else."""
     (tmp_path / "rank.0").mkdir()
     precious = tmp_path / "precious"
     precious.write_text("precious", encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers and small objects through JSON and back, without a call of what their classes define."""
+"""Containers and small objects through JSON and back, without a call of their classes' own code."""
 
 import argparse
 import enum

@@ -65,7 +65,7 @@ def test_text_has_quotation_marks() -> None:
 
 @pytest.mark.parametrize("folder", ["/", "/srv/", f"/{'a long name of a folder/' * 40}"])
 def test_a_command_is_shown_without_the_folders_of_its_files(folder: str) -> None:
-    """The script's name is what a person looks for, however long the way to it."""
+    """A reader looks for the script's name, however long the path to it."""
     words = [f"{folder}bin/python3", "-u", f"{folder}train.py", "--data=x", "a\x1bb", ""]
 
     assert "python3 -u .../train.py --data=x a\\x1bb" == shown_command(words)
@@ -73,7 +73,7 @@ def test_a_command_is_shown_without_the_folders_of_its_files(folder: str) -> Non
 
 
 def test_lines_on_stderr_are_printable(capfd: pytest.CaptureFixture[str]) -> None:
-    """Writers of a line need not know what is in it."""
+    """Writers of a line need not check its characters."""
     write_line("ringtune: host a\x1b[2J\nringtune: error: forged")
 
     assert "ringtune: host a\\x1b[2J\n  ringtune: error: forged\n" == capfd.readouterr().err

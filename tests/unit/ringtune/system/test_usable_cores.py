@@ -33,7 +33,7 @@ V2, V1 = "0::/pods/job\n", "4:memory:/other\n3:cpu,cpuacct:/pods/job\n0::/\n"
 def test_the_least_of_affinity_and_quotas_counts(
     tmp_path: Path, lines: str, files: dict[str, str], expected: int
 ) -> None:
-    """A group's quota holds for all groups inside; outside of a container's view there is nothing to read."""
+    """A group's quota holds for all groups inside; groups outside of a container's view cannot be read."""
     assert expected == usable_cores(control_groups(tmp_path, lines, files))
 
 

@@ -20,7 +20,7 @@ def write(path: Path, content: bytes = b"new", mode: int | None = None, **option
 @pytest.mark.parametrize("is_synced", [False, True])
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_whole_file_is_there_under_its_name_alone(tmp_path: Path, is_new: bool, is_synced: bool) -> None:
-    """A complete file has every byte, and nothing lies beside it."""
+    """A complete file has every byte, and no other file lies beside it."""
     write(tmp_path / "all", b"one\ntwo\n", is_new=is_new, is_synced=is_synced)
 
     assert ["all"] == [path.name for path in tmp_path.iterdir()]

@@ -40,7 +40,7 @@ def test_every_dtype_that_torch_has_is_moved_except_quantized_ones() -> None:
 
 
 def test_a_contiguous_tensor_is_used_as_it_is() -> None:
-    """Nothing is copied, and the shape is the tensor's."""
+    """The memory is not copied, and the shape is the tensor's."""
     tensor = torch.zeros(2, 3)
 
     buffer = buffer_of(tensor)
@@ -96,7 +96,7 @@ def test_any_strides_keep_their_elements(shape: list[int], seed: int, data: st.D
     ],
 )
 def test_what_the_engine_cannot_take_is_refused(tensor: object, word: str) -> None:
-    """The error says what was given and what is supported."""
+    """The error has the given kind and the supported ones."""
     with pytest.raises(ConfigError, match=word):
         check_tensor("allreduce", tensor)
 

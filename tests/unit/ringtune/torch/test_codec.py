@@ -95,7 +95,7 @@ def test_tensors_of_dtypes_that_are_only_moved_travel(dtype: torch.dtype) -> Non
     ids=["sparse", "without memory"],
 )
 def test_a_tensor_that_the_engine_cannot_read_is_refused(tensor: torch.Tensor) -> None:
-    """The error says what kind of tensor it is."""
+    """The error names the kind of tensor."""
     with pytest.raises(ConfigError, match=f"{tensor.dtype} on {tensor.device} cannot be sent"):
         encode([tensor])
 
@@ -106,7 +106,7 @@ def test_a_tensor_that_the_engine_cannot_read_is_refused(tensor: torch.Tensor) -
     ids=["texts", "objects", "records", "an object"],
 )
 def test_what_holds_no_numbers_is_refused(value: Any) -> None:
-    """Nothing but numbers travels in arrays."""
+    """Only numbers travel in arrays."""
     with pytest.raises(ConfigError, match="cannot be sent to other ranks|does not know"):
         encode([value])
 

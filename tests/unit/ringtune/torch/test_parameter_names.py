@@ -113,7 +113,7 @@ def test_lists_make_groups_and_the_rest_has_none() -> None:
 
 @pytest.mark.parametrize("groups", [0, -1, True, "two", [1, 2], [[1]], 1.5])
 def test_what_is_no_grouping_is_refused(groups: object) -> None:
-    """The error shows what was given."""
+    """The error shows the given value."""
     with pytest.raises(ConfigError, match="groups="):
         members(parameters(2), groups)
 

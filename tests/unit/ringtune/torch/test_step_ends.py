@@ -54,7 +54,7 @@ def test_a_step_in_cpu_memory_ends_on_the_host(world: Any) -> None:
 
 
 def test_a_step_on_a_gpu_ends_when_the_gpu_is_through_with_it(world: Any) -> None:
-    """The GPU's own clock, which begins at the host's time, ends the step; the host waits for nothing."""
+    """The GPU's own clock, which begins at the host's time, ends the step; the host does not wait."""
     device = Device()
     ends = StepEnds(DeviceClock(device.new_event, lambda: "stream"))
     for _ in range(3):

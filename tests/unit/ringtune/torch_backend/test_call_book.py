@@ -53,7 +53,7 @@ def test_open_calls_are_told_from_the_oldest(book: Any) -> None:
 
 
 def test_names_after_a_difference_are_new(book: Any) -> None:
-    """Names that may be in flight for ever are not used again, and hold up nothing."""
+    """Names that may be in flight for ever are not used again, and hold up no call."""
     with book:
         for _ in range(NAMES):
             book.begin("barrier")

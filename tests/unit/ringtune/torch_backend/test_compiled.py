@@ -65,7 +65,7 @@ def test_the_note_is_told_once_to_those_who_look(capfd: pytest.CaptureFixture[st
 def test_a_build_that_is_not_possible_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], compiler: str, words: str
 ) -> None:
-    """Without a compiler, or with one that fails, the exit status is 2 and the text says what to do."""
+    """Without a compiler, or with one that fails, the exit status is 2 and the text has the remedy."""
     monkeypatch.setattr(sys, "argv", ["ringtune.torch_backend", "--compiler", compiler])
 
     status = main()

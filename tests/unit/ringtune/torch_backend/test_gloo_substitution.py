@@ -79,7 +79,7 @@ def test_the_import_of_torch_stays_light() -> None:
 
 
 def test_an_unknown_value_is_an_error_of_the_first_group() -> None:
-    """The import of torch goes on, and the first process group says what is allowed."""
+    """The import of torch goes on, and the first process group names the allowed values."""
     imported = python("import torch", **{SUBSTITUTE_NAME: "glo"})
     grouped = python(GROUP_OF_ONE, **{SUBSTITUTE_NAME: "glo"})
 

@@ -27,7 +27,7 @@ def test_every_knob_is_a_parameter_with_the_same_default() -> None:
 
 
 def test_numbers_have_the_same_bounds_in_the_engine_and_the_tuner() -> None:
-    """Nothing that the tuner tries is refused by the engine, and nothing that the engine takes is out of reach."""
+    """Engine and tuner have equal ranges: no trial is refused, and no legal value is out of reach."""
     numbers = [parameter for parameter in ENGINE_PARAMETERS if isinstance(parameter, NumberParameter)]
 
     assert {p.name: (p.low, p.high, p.special) for p in numbers} == {
@@ -39,7 +39,7 @@ def test_numbers_have_the_same_bounds_in_the_engine_and_the_tuner() -> None:
 
 @pytest.mark.parametrize("quantile", [0.0, 0.14, 0.3, 0.6, 0.99])
 def test_a_config_survives_the_way_to_the_engine_and_back(quantile: float) -> None:
-    """Special values, numbers, switches and names arrive as what they were."""
+    """Special values, numbers, switches and names arrive unchanged."""
     parameters = engine_parameters(_engine.allreduce_algorithms())
     config = {parameter.name: parameter.at_quantile(quantile) for parameter in parameters}
 
@@ -72,7 +72,7 @@ def test_a_whole_number_beside_the_searchs_steps_is_legal(parameter: NumberParam
 
 @pytest.mark.parametrize("target", engine_names())
 def test_a_whole_number_beside_the_steps_is_legal_for_other_engines(target: str) -> None:
-    """`ringtune tune` takes what their knobs' ranges have, as it does of the engine."""
+    """`ringtune tune` accepts any whole number in their knobs' ranges, as it does for the engine."""
     numbers = [knob.parameter for knob in find_engine(target).knobs if isinstance(knob.parameter, NumberParameter)]
 
     for parameter in (number for number in numbers if number.step and number.high > number.low + 1):
@@ -97,7 +97,7 @@ def test_every_row_has_a_sentence_for_people(name: str) -> None:
 
 
 def test_an_offer_that_rounds_is_exact_in_a_job_that_does_not_allow_it() -> None:
-    """The service may recommend what a job that rounds has adopted."""
+    """The service may recommend a config that a job with rounding has adopted."""
     offered = default_config().replace({"wire": "bf16", "cycle_ms": 5.0})
     spaces = [search_space({}, default_config(), tuned=("cycle_ms", *allowed)) for allowed in ((), ("wire",))]
 

@@ -152,7 +152,7 @@ def test_a_refusal_midway_leaves_nothing_in_flight() -> None:
 
 
 def test_operations_that_all_start_are_in_flight() -> None:
-    """Operations come back in their order, and nothing was waited for."""
+    """Operations come back in their order, without a wait."""
     engine, table = ScriptedEngine(), HandleTable()
 
     handles = start_all(operation(engine, table, number, number) for number in (1, 2))
@@ -173,7 +173,7 @@ def test_equal_numbers_of_two_worlds_are_two_operations() -> None:
 
 
 def test_operations_of_a_world_that_was_left_are_errors() -> None:
-    """After shutdown, which clears the table, nothing is waited for."""
+    """After shutdown, which clears the table, waiting is an error."""
     table = HandleTable()
     handle = operation(ScriptedEngine(), table, 1)
 
@@ -275,7 +275,7 @@ def test_the_stream_that_is_current_at_the_wait_waits() -> None:
 
 
 def test_memory_of_a_device_is_let_go_after_a_wait_on_its_own_stream() -> None:
-    """A later use of the memory comes later on the same stream, so that nothing keeps it until a later step."""
+    """A later use of the memory comes later on the same stream, so that it need not be kept until a later step."""
     engine, table, streams, buffer = ScriptedEngine(), HandleTable(), ScriptedStreams(7), Buffer()
     engine.undrained.add(3)
     alive = weakref.ref(buffer)

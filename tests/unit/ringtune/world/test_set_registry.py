@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Process sets before they are part of a job; what they do in one is tested with real ranks."""
+"""Process sets before they are part of a job; their work in one is tested with real ranks."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_a_set_outside_of_a_job_has_no_answers(process_set: ProcessSet) -> None:
 
 
 def test_sets_need_a_world() -> None:
-    """Before init() nothing can be added or removed."""
+    """Before init() no set can be added or removed."""
     for call in (lambda: add_process_set([0]), lambda: remove_process_set(global_process_set)):
         with pytest.raises(ConfigError, match=r"call init\(\) first"):
             call()

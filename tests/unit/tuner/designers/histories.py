@@ -2,7 +2,7 @@
 """Random spaces and histories for designers, and the check that their answers stay legal and finite.
 
 Histories have duplicates, constant and extreme step times, windows without a valid sample, and configs that took a
-thousand times as long; spaces have every kind of parameter, one legal config, or nothing that is free.
+thousand times as long; spaces have every kind of parameter, one legal config, or no free parameter.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what designers share."""
+"""Tests of the methods that designers share."""
 
 import math
 

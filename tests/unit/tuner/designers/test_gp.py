@@ -76,7 +76,7 @@ def test_after_a_failed_config_suggestions_are_still_good() -> None:
 
 @dataclass(frozen=True)
 class KnownSurface:
-    """A prior that expects what a function of the config says."""
+    """A prior that expects the values of a function of the config."""
 
     surface: Callable[[Config], float]
     name = "known"
@@ -129,7 +129,7 @@ def test_what_is_always_wrong_is_as_good_to_know() -> None:
 
 
 def test_a_prior_tells_good_configs_apart_however_poor_the_baseline_is() -> None:
-    """One that is ten times as slow as they are does not set the scale of what is expected."""
+    """A baseline that is ten times as slow as they are does not set the scale of expectations."""
 
     def steep(config: Config) -> float:
         return engine_like_surface(config) + (2.3 if config["fusion_bytes"] == 0 else 0.0)
@@ -172,7 +172,7 @@ class Doubtful(KnownSurface):
     """Knows a surface, but for one unknown that acts where the allreduce is hierarchical."""
 
     def jacobian(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
-        """Return one there, else nothing."""
+        """Return one with the hierarchical allreduce, else zero."""
         del trials
         return np.array([[float(bool(config["hierarchical_allreduce"]))] for config in configs])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is tried before a model can choose."""
+"""Tests of the configs tried before a model can choose."""
 
 from ringtune.tuner import Config, default_config, search_space
 from ringtune.tuner.designers.gp import GaussianProcessDesigner

@@ -34,7 +34,7 @@ def failed(trial_id: int, config: Config) -> Trial:
 
 
 def tiles(designer: Designer, rounds: int) -> list[Config]:
-    """Return what a designer suggests for a command whose time grows with `tile`, and that fails with `column`."""
+    """Return a designer's suggestions for a command whose time grows with `tile`, and that fails with `column`."""
     trials = [measured_trial(0, DEFAULT, [20.0])]
     for number in range(1, rounds + 1):
         designer.update(trials)
@@ -99,7 +99,7 @@ def test_a_sampler_learns_from_replayed_trials(name: str) -> None:
 def test_a_missing_package_is_named_with_the_command_that_brings_it(
     monkeypatch: pytest.MonkeyPatch, name: str, wanted: str
 ) -> None:
-    """A user who asks for a designer without its package learns at once how to get it."""
+    """A user that asks for a designer without its package learns at once how to get it."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
 
     with pytest.raises(ConfigError, match=f"{name} needs optuna.*pip install") as raised:

@@ -34,6 +34,6 @@ def test_a_clear_difference_is_kept() -> None:
 
 
 def test_predicting_without_samples_is_an_error() -> None:
-    """There is nothing to say."""
+    """Without a valid sample there is no mean to predict."""
     with pytest.raises(ValueError, match="no valid sample"):
         RandomDesigner(SPACE, 0).predict([default_config()])

@@ -20,7 +20,7 @@ BEST = Config({"cache": False, "tile": "2", "bytes": 11})
 
 
 def test_every_far_value_of_a_knob_that_never_varied_near_the_best_config_is_a_change() -> None:
-    """Configs that are far in three knobs say nothing of one; those that are far in two do, for both."""
+    """Configs that are far in three knobs are no evidence about one; those that are far in two are, for both."""
     distant = Config({"cache": True, "tile": "4", "bytes": 1})
     near = Config({"cache": False, "tile": "1", "bytes": 6})
 
@@ -42,7 +42,7 @@ def test_fixed_knobs_do_not_change() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_switch_that_helps_beside_good_values_alone_is_turned_on(seed: int) -> None:
-    """Beside other values it costs a multiple, which a model of few samples takes for what it always does."""
+    """Beside other values it costs a multiple, which a model of few samples takes for its effect everywhere."""
     numbers = tuple(str(2**place) for place in range(8))
     knobs = [CategoryParameter(f"knob_{number}", numbers, numbers[-1]) for number in range(5)]
     space = SearchSpace([BooleanParameter("switch", default=False), *knobs], {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the noisy expected improvement and of what one more sample does to the pick."""
+"""Tests of the noisy expected improvement and of the change of the pick by one more sample."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_a_measured_config_promises_less_than_an_unknown_one_of_the_same_mean() 
 
 
 def noisy_process(noise: float) -> tuple[GaussianProcess, Observations]:
-    """Return a process that knows its noise, and what it has observed."""
+    """Return a process that knows its noise, and its observations."""
     y = Y + np.random.default_rng(5).normal(0.0, noise, 9)
     observed = Observations(POINTS, y, np.zeros(9))
     return GaussianProcess(observed, Hyperparameters(np.full(2, 0.4), 0.1, noise)), observed

@@ -18,7 +18,7 @@ def test_it_learns_which_knob_made_configs_fail() -> None:
 
 
 def test_a_single_failure_rules_out_its_neighbours_alone() -> None:
-    """Far from it nothing is known, and what worked goes on to work."""
+    """Configs far from it are uncertain, and a config that worked goes on to work."""
     model = Feasibility(np.array([[0.0, 0.0], [0.1, 0.9]]), np.array([[1.0, 1.0]]))
 
     near, far, worked = model.probability(np.array([[0.98, 0.98], [1.0, 0.0], [0.0, 0.0]]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the Gaussian process: its gradient, its posterior, and what it makes of noise."""
+"""Tests of the Gaussian process: its gradient, its posterior, and its treatment of noise."""
 
 import math
 from collections.abc import Callable
@@ -217,7 +217,7 @@ def test_more_observations_make_a_process_surer() -> None:
 
 
 def upside_down(x: Array) -> Array:
-    """Return the opposite of what is true."""
+    """Return the opposite of the true surface."""
     return -slope_and_bump(x)
 
 

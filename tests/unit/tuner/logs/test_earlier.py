@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Earlier runs of a log: which a run goes on from, what they count against its budget, and their join with it."""
+"""Earlier runs of a log: those that a run goes on from, their share of its budget, and their join with it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ def found(path: Path) -> EarlierRuns:
 
 
 def test_the_newest_run_of_the_question_is_found_beside_others(tmp_path: Path) -> None:
-    """A log may be shared by several commands; what was begun anew is left out, and a run without a search as well."""
+    """A log may be shared by several commands; runs before a fresh start and runs without a search are left out."""
     path = tmp_path / "log"
     write(path, "old")
     write(path, "new")

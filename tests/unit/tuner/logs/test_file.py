@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of logs: reading ends, links of strangers are not followed, and nothing is appended to other files."""
+"""Files of logs: reading ends, links of strangers are not followed, and other files are not appended to."""
 
 import errno
 import os
@@ -74,7 +74,7 @@ def test_a_link_in_a_shared_folder_is_not_followed(name: str, tmp_path: Path) ->
 
 
 def test_a_log_is_made_as_the_umask_says_and_a_memory_for_its_owner(tmp_path: Path) -> None:
-    """0644 less the umask for what is shown to others, 0600 for what is not."""
+    """A log is shown to others: 0644 less the umask; a memory is not: 0600."""
     before = os.umask(0o027)
     try:
         open_log(tmp_path / "tune.jsonl").close()
@@ -97,7 +97,7 @@ def test_what_has_no_end_is_an_error_that_names_it(path: str) -> None:
 
 
 def test_a_pipe_is_reviewed_as_long_as_something_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ringtune review <(zcat log.gz)` works; a pipe that gives nothing, or never ends, is an error that names it."""
+    """`ringtune review <(zcat log.gz)` works; a pipe that is silent, or never ends, is an error that names it."""
     log_of(tmp_path / "tune.jsonl")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

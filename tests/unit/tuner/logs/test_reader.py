@@ -66,7 +66,7 @@ def test_foreign_lines_are_reported_by_number_and_the_rest_is_read(tmp_path: Pat
 
 
 def test_a_line_without_end_takes_no_memory(tmp_path: Path) -> None:
-    """A huge line is one bad line, and what follows is read."""
+    """A huge line is one bad line, and the lines after it are read."""
     path = tmp_path / "tuning.jsonl"
     write_run(path)
     path.write_bytes(b"x" * (3 * MAX_LINE_BYTES + 5) + b"\n" + path.read_bytes())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what a machine remembers: runs, finished or not, also where many write and the disk is full."""
+"""Tests of a machine's memory: runs, finished or not, also where many write and the disk is full."""
 
 import fcntl
 import multiprocessing
@@ -66,12 +66,12 @@ def test_an_unfinished_run_keeps_its_samples(store: StudyStore) -> None:
 
 
 def test_a_run_that_measured_its_baseline_alone_is_not_kept() -> None:
-    """A baseline alone teaches nothing about other configs."""
+    """A baseline alone is no knowledge of other configs."""
     assert kept_run("a", Disturbances(closes_after_windows=8)).unfinished_run() == ()
 
 
 def test_a_run_is_written_part_by_part(store: StudyStore) -> None:
-    """Each call adds what is new; in the end the file has every record once."""
+    """Each call adds the new records; in the end the file has every record once."""
     records = kept_run("a").finished_run()
 
     written = store.keep(records[:4])

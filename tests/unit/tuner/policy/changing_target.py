@@ -141,7 +141,7 @@ def tune_for(
 
 
 def late_optimum(config: Config) -> float:
-    """Return a change that makes the default slower, and what fusion of over 16 MiB gains much larger."""
+    """Return a change that makes the default slower, and the gain of fusion over 16 MiB much larger."""
     if config == poor_baseline():
         return 0.3
     return -0.5 if float(config["fusion_bytes"]) > 16 * 2**20 else 0.2

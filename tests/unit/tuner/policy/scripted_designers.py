@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Designers that answer what a script says."""
+"""Designers that answer as a script says."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -45,7 +45,7 @@ def test_pairs_alternate_in_order() -> None:
 
 
 def test_noise_that_hides_a_gain_is_told() -> None:
-    """Windows of the default differ by a third: nobody can say that nothing gains 1 %."""
+    """Windows of the default differ by a third: a gain of 1 % cannot be excluded."""
     noisy = Disturbances(step_noise=0.01, window_noise=0.3)
 
     results = [tune(SyntheticTarget(surface=flat_surface, disturbances=noisy, seed=seed)).result for seed in range(3)]
@@ -103,7 +103,7 @@ class Pausing(Fading):
 
 @pytest.mark.parametrize("max_steps", [180, 200, 220])
 def test_a_pause_in_the_test_costs_no_plain_gain(max_steps: int) -> None:
-    """In whichever window it falls: what is kept in reserve is there still, and shorter windows are not needed."""
+    """A pause may fall in any window: the reserve of windows is still there, and shorter windows are not needed."""
     settings = RunSettings(max_samples=max_steps, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
     undisturbed = tune(Pausing(), settings=settings)
     phases = [record.phase for record in undisturbed.records if isinstance(record, SampleRecord)]
@@ -230,7 +230,7 @@ def windows_up_to_the_first_pair() -> int:
 
 
 def test_without_a_single_whole_pair_the_baseline_is_kept() -> None:
-    """However plain the gain looks: windows of the search prove nothing."""
+    """Windows of the search are no proof, however plain the gain looks."""
     outcome = budgeted(range(windows_up_to_the_first_pair() - 1, 1000))
 
     assert not outcome.result.adopted

@@ -185,7 +185,7 @@ def test_launches_that_disturb_each_other_are_named(crowding: float, count: int)
 
 @pytest.mark.parametrize("limits", [{"max_steps": 900}, {"max_seconds": 8.0}])
 def test_a_budget_holds_for_launches_at_once(limits: dict[str, Any]) -> None:
-    """Steps of all launches count, and seconds once; the adoption test has its share of what is left."""
+    """Steps of all launches count, and seconds once; the adoption test has its share of the remaining budget."""
     target = Launches()
 
     outcome = tuned(target, 4, max_samples=None, **limits)
@@ -237,7 +237,7 @@ def test_the_pace_is_that_of_a_launch() -> None:
 
 
 def test_samples_that_were_complete_at_the_end_are_resumed(tmp_path: Path) -> None:
-    """A run that is ended within a group goes on with what the group has measured."""
+    """A run that is ended within a group goes on with the group's measurements."""
     log = tmp_path / "log"
     ended = Launches(closes_in_group=4)
     settings = RunSettings(fixed_windows=True, warmup_steps=0, at_once=3, max_samples=8, key={"target": "x"})

@@ -110,7 +110,7 @@ def test_windows_of_the_test_are_as_long_as_four_pairs_fit(left: float, usual: i
 
 
 def test_the_account_is_of_the_whole_job() -> None:
-    """Nothing counts in the first minute; then all searches count together, and no gain pays for another."""
+    """The first minute does not count; then all searches count together, and no gain pays for another."""
     account = ExplorationAccount(began_s=1000.0)
     allowed_s = POLICY.exploration_share * 1000.0
 
@@ -125,7 +125,7 @@ def test_the_account_is_of_the_whole_job() -> None:
 
 
 def test_the_account_has_room_for_the_next_trial() -> None:
-    """Nothing is tried that might make the cost too much; a gain of the same search makes room."""
+    """A config that might make the cost too much is not tried; a gain of the same search makes room."""
     account = ExplorationAccount(began_s=0.0)
     now_s = 1000.0
     allowed_s = POLICY.exploration_share * now_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs with a budget of steps on simulated jobs that pause: what was found must still be tested."""
+"""Runs with a budget of steps on simulated jobs that pause: the config found must still be tested."""
 
 import math
 from collections.abc import Sequence
@@ -107,7 +107,7 @@ class Settled:
         return Suggestion(config, 1e6, 1e3)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Expect 3 % of what was suggested first, nothing of the others measured, and what was said of the next."""
+        """Expect 3 % of the first suggestion, 0 of other measured configs, and the later gain of unmeasured ones."""
         tried = [trial.config for trial in self._trials]
         gains = [0.0 if c in tried else 0.03 if len(tried) == 1 else self._later_gain for c in configs]
         gains = [0.03 if c in tried[1:2] else gain for c, gain in zip(configs, gains, strict=True)]

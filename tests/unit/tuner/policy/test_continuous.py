@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tuning for as long as a job runs: what calls a decision into question, what follows, and what it costs."""
+"""Tests of tuning for as long as a job runs: the events that question a decision, the response, and its cost."""
 
 import math
 from collections.abc import Iterator
@@ -115,7 +115,7 @@ def test_a_later_search_that_finds_nothing_keeps_what_is_in_force_and_says_so() 
 
 
 def test_a_default_that_was_kept_is_watched_too() -> None:
-    """When it drifts there is nothing to compare it with: the search begins at once."""
+    """When it drifts there is no other config to compare it with: the search begins at once."""
     space = search_space({}, default_config(), tuned=("cycle_ms",))
 
     def surface(config: Config) -> float:
@@ -132,7 +132,7 @@ def test_a_default_that_was_kept_is_watched_too() -> None:
 
 
 def test_other_tensors_start_a_new_search() -> None:
-    """The step times may be as they were: what is fused is not. The check comes first."""
+    """The step times may be as they were, although the fused tensors differ. The check comes first."""
     target = ChangingTarget(lambda _: 0.0, tensor_set=77)
 
     job = tune_for(target, hours=3)
@@ -165,7 +165,7 @@ def test_tensors_that_change_during_the_search_end_it_without_a_mixture() -> Non
 
 
 def test_pauses_and_void_windows_are_no_drift() -> None:
-    """A third of all windows is void: nothing follows."""
+    """A third of all windows is void, and no search follows."""
     target = ChangingTarget(lambda _: 0.0, disturbances=Disturbances(void={VoidReason.PAUSE: 0.33}))
 
     job = tune_for(target, hours=6)
@@ -174,7 +174,7 @@ def test_pauses_and_void_windows_are_no_drift() -> None:
 
 
 def test_long_pauses_are_no_drift_either() -> None:
-    """An hour of evaluation, whose steps take three times as long, is void windows and nothing else."""
+    """An hour of evaluation, whose steps take three times as long, is void windows and no more."""
 
     class Evaluating(ChangingTarget):
         """Evaluates from CHANGE_S on, for an hour."""

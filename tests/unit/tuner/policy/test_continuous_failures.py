@@ -28,7 +28,7 @@ class Stubborn(ChangingTarget):
 
 
 def test_a_later_search_that_fails_is_tried_again() -> None:
-    """Not at once; what is in force is watched meanwhile, and the next search finds what this one could not."""
+    """Not at once; the config in force is watched meanwhile, and the next search finds the gain."""
     target = ChangingTarget(late_optimum)
 
     job = tune_for(target, hours=6, fails=[1])
@@ -48,7 +48,7 @@ def test_searches_that_fail_again_and_again_end_the_watch() -> None:
 
 
 def test_a_first_search_that_fails_is_not_watched() -> None:
-    """Nothing was decided."""
+    """Without a decision no config is watched."""
     job = tune_for(ChangingTarget(late_optimum), hours=3, fails=[0])
 
     assert 1 == len(job.asked) == len(job.results)

@@ -55,7 +55,7 @@ def test_advice_has_the_suggestion_and_the_best_posterior_mean() -> None:
 
 
 def test_advice_has_the_joint_posterior() -> None:
-    """The measured configs, the baseline first, and the suggestion; where nothing is known in common, independently."""
+    """The measured configs, the baseline first, and the suggestion; independent ones without a joint posterior."""
     covariance = np.full((3, 3), 0.01)
     joint = GuardedDesigner(JointlyScriptedDesigner(covariance), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).posterior
     sole = GuardedDesigner(Unsure(), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).posterior

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that end before they could tell: the best so far, how sure that is, what was needed, and by which setting."""
+"""Runs that end before a decision: the best so far, its certainty, the missing budget, and the setting to raise."""
 
 import math
 import re
@@ -65,7 +65,7 @@ def stood(**changes: object) -> SoFar:
 @pytest.mark.parametrize("windows", [1, 4, 6, 7, 9, 12, 18, 24])
 @pytest.mark.parametrize("designer", ["gp", "random"])
 def test_a_job_that_ends_first_says_how_far_it_was(designer: str, windows: int) -> None:
-    """After each window: the phase, the time, the best so far, what was needed, and the variables."""
+    """After each window: the phase, the time, the best so far, the missing budget, and the variables."""
     target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(closes_after_windows=windows), seed=1)
 
     outcome = tune(target, make_designer(designer, target.space(), 0))
@@ -90,7 +90,7 @@ def test_a_job_that_ends_first_says_how_far_it_was(designer: str, windows: int) 
     ],
 )
 def test_a_budget_that_is_too_small_is_named_with_what_was_needed(settings: RunSettings, name: str) -> None:
-    """The verdict keeps the default, and says by which limit and what would have done."""
+    """The verdict keeps the default, and names the limit and a sufficient value."""
     target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(step_noise=0.02), seed=1)
 
     result = tune(target, settings=settings).result
@@ -114,7 +114,7 @@ def test_too_few_samples_are_named_too() -> None:
 
 
 class Believer:
-    """Expects one config to be 5 % faster than all others, and suggests nothing else."""
+    """Expects one config to be 5 % faster than all others, and never suggests another one."""
 
     name = "believer"
 
@@ -122,7 +122,7 @@ class Believer:
         self._config = config
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Learn nothing."""
+        """Ignore the trials."""
 
     def suggest(self) -> Suggestion:
         """Suggest it."""
@@ -170,7 +170,7 @@ def test_whoever_ends_tuning_gives_the_reason(windows: int) -> None:
 
 
 def test_a_decision_that_is_given_up_later_is_no_longer_the_verdict(tmp_path: Path) -> None:
-    """The settings fell back while they were watched: log and review say so, and paste nothing."""
+    """The settings fell back while they were watched: log and review say so, and offer no settings to paste."""
     target = SyntheticTarget(baseline=poor_baseline(), seed=1)
     log, is_over = open_log(tmp_path / "x.jsonl"), threading.Event()
     target.windows = partial(_closed_once, target.windows, is_over)  # type: ignore[method-assign]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that goes on from earlier ones: what it measures anew, what it knows, and what counts against its budget."""
+"""A run that goes on from earlier ones: its new measurements, its knowledge, and the use of its budget."""
 
 import math
 from collections import Counter
@@ -131,7 +131,7 @@ def test_a_log_of_many_runs_is_joined_within_bounds(tmp_path: Path, monkeypatch:
 
 
 def test_beginning_anew_is_recorded(tmp_path: Path) -> None:
-    """A later run must not go on from what its predecessor has rejected."""
+    """A later run must not go on from a run that its predecessor has rejected."""
     run(tmp_path / "log", "a", max_samples=3)
     settings = RunSettings(run_id="b", max_samples=3, fixed_windows=True, warmup_steps=0, goes_on_from=NOTHING_EARLIER)
     log = open_log(tmp_path / "log")

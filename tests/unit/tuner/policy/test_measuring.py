@@ -15,7 +15,7 @@ BASELINE, OTHER = default_config(), poor_baseline()
 
 
 class ScriptedTarget(SyntheticTarget):
-    """Yields the windows it is given, and remembers what was asked."""
+    """Yields the given windows, and remembers the requests."""
 
     def __init__(self, windows: list[Window]) -> None:
         """Yield these windows, then no more."""
@@ -112,7 +112,7 @@ def test_a_target_without_windows_is_closed() -> None:
 
 
 def test_cost_is_the_time_over_the_baselines_median() -> None:
-    """Thirteen steps of 15 ms against 10 ms lose 65 ms; the baseline's own steps and pauses cost nothing."""
+    """Thirteen steps of 15 ms against 10 ms lose 65 ms; the baseline's own steps and pauses are free."""
     target = ScriptedTarget([window(12.0), window(999.0, VoidReason.PAUSE), window(15.0)])
     meter = Meter(target, lambda _: None)
     meter.measure(order(BASELINE))
@@ -152,7 +152,7 @@ def test_a_launch_that_failed_is_not_repeated() -> None:
 
 
 def test_what_is_watched_costs_nothing() -> None:
-    """A watched window costs nothing, since the job runs it anyway, and the account of a long job leaves it out."""
+    """A watched window is free, since the job runs it anyway, and the account of a long job leaves it out."""
     meter = Meter(ScriptedTarget([window(15.0)] * 2), lambda _: None)
 
     meter.measure(order(OTHER, Phase.WATCH))
@@ -162,7 +162,7 @@ def test_what_is_watched_costs_nothing() -> None:
 
 
 def test_a_window_of_the_wait_earns_and_never_costs() -> None:
-    """Nothing is tried in it: shorter steps than the baseline's are a gain, longer ones the machine's fault."""
+    """No config is tried in it: shorter steps than the baseline's are a gain, longer ones the machine's fault."""
     meter = Meter(ScriptedTarget([window(15.0), window(8.0)]), lambda _: None)
     costs = []
     for _ in range(2):

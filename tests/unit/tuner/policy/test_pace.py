@@ -85,7 +85,7 @@ def test_the_pace_follows_the_job() -> None:
 
 
 def test_steps_of_the_job_count_where_it_numbers_them() -> None:
-    """Steps go by at the measured pace while nobody looks: of 40 steps 10 were measured."""
+    """Unmeasured steps go by at the measured pace: of 40 steps 10 were measured."""
     clock = Clock()
     pace = Pace(clock)
     for last_step in (1000, 1040, 1080):
@@ -137,7 +137,7 @@ def run_within(target: SyntheticTarget, **limits: float | bool) -> Outcome:
 @pytest.mark.parametrize("seconds", [10.0, 30.0, 120.0])
 @pytest.mark.parametrize("surface_is_flat", [False, True])
 def test_a_decision_comes_within_the_seconds(seconds: float, surface_is_flat: bool) -> None:
-    """Warmup, search and test; what can be used of the budget is used."""
+    """Warmup, search and test fit, and the usable part of the budget is used."""
     disturbances = Disturbances(step_noise=0.03)
     target = SyntheticTarget(baseline=poor_baseline(), disturbances=disturbances)
     if surface_is_flat:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of checking again what was adopted."""
+"""Tests of checking the adopted config again."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,7 +36,7 @@ class Evaluating(SyntheticTarget):
 
 
 def test_a_check_that_could_measure_nothing_changes_nothing() -> None:
-    """A long evaluation voids its windows: what was adopted stays, and is watched on."""
+    """A long evaluation voids its windows: the adopted config stays, and is watched on."""
     target = Evaluating()
     settings = RunSettings(max_samples=12)
     designer = make_designer("random", target.space(), 0)

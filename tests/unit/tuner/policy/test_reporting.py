@@ -36,7 +36,7 @@ def test_a_failing_log_warns_once_and_is_tried_again() -> None:
 
 
 def test_an_observer_whose_warnings_fail_too_is_let_be() -> None:
-    """Nothing is raised and nothing recurses."""
+    """No error is raised and no call recurses."""
 
     class Mute(SilentObserver):
         """Cannot even warn."""

@@ -31,7 +31,7 @@ from tests.unit.tuner.recording import Outcome, RecordingLog, RecordingObserver,
 
 
 class Failing(RandomDesigner):
-    """Behaves for a while, then does what it is told."""
+    """Behaves for a while, then fails in a given way."""
 
     def __init__(self, target: SyntheticTarget, how: str) -> None:
         """Fail at the fourth suggestion, in the way `how`."""
@@ -61,7 +61,7 @@ class Failing(RandomDesigner):
     ],
 )
 def test_a_designer_that_fails_leaves_the_job_on_its_default(how: str, reason: str) -> None:
-    """The baseline is back in force, the reason is said once, and nothing is raised."""
+    """The baseline is back in force, the reason is logged once, and no error is raised."""
     target = SyntheticTarget(baseline=poor_baseline())
     designer = Failing(target, how)
 
@@ -145,7 +145,7 @@ def test_an_observer_that_raises_costs_one_warning() -> None:
 
 
 def test_progress_names_phases_counts_and_time_left() -> None:
-    """Phases come in order, counts reach their totals, and the time left falls to nothing."""
+    """Phases come in order, counts reach their totals, and the time left falls to zero."""
     outcome = tune(SyntheticTarget(baseline=poor_baseline(), seed=2))
 
     seen = outcome.observer.seen
@@ -172,7 +172,7 @@ def test_cost_and_payback_are_reported() -> None:
 
 
 def test_an_unfinished_run_is_resumed_from_its_log(tmp_path: Path) -> None:
-    """The trials of two interrupted runs are taken over; the baseline is measured anew; nothing is tried twice."""
+    """The trials of two interrupted runs are taken over; the baseline is measured anew; no config is tried twice."""
     path, key = tmp_path / "tuning.jsonl", {"model": "m", "hardware": "h"}
     space = search_space({}, poor_baseline())
 

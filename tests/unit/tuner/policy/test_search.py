@@ -14,7 +14,7 @@ from tests.unit.tuner.recording import samples, tune
 
 
 def test_stable_needs_enough_windows() -> None:
-    """Fewer windows say nothing."""
+    """Fewer windows are never stable."""
     assert not is_stable([10.0] * (POLICY.stable_windows - 1))
     assert is_stable([10.0] * POLICY.stable_windows)
 
@@ -83,7 +83,7 @@ def test_the_baseline_is_measured_first_and_again() -> None:
 
 
 def test_without_gradients_the_run_ends_and_says_so() -> None:
-    """A job that reduces nothing cannot be tuned."""
+    """A job without reductions cannot be tuned."""
     target = SyntheticTarget(disturbances=Disturbances(void={VoidReason.NO_GRADIENTS: 1.0}))
 
     result = tune(target).result
@@ -96,7 +96,7 @@ def test_without_gradients_the_run_ends_and_says_so() -> None:
 
 
 def test_a_baseline_that_is_always_void_ends_the_run() -> None:
-    """Without a baseline there is nothing to compare with."""
+    """Without a baseline no config can be compared."""
     target = SyntheticTarget(disturbances=Disturbances(void={VoidReason.PAUSE: 1.0}))
 
     result = tune(target, settings=RunSettings(warmup_steps=0)).result
@@ -211,7 +211,7 @@ def test_a_machine_that_becomes_slower_does_not_make_the_search_wait_for_ever() 
 
 
 def test_what_is_faster_than_the_baseline_need_not_be_paid_for() -> None:
-    """A search from a poor baseline saves time, and nothing holds it up."""
+    """A search from a poor baseline saves time, and is never held up."""
 
     def poor_default(config: Config) -> float:
         return math.log(1000.0) - (0.0 if config == default_config() else 0.3)

@@ -64,7 +64,7 @@ def test_a_live_job_ends_its_search_once_nothing_more_is_to_be_gained() -> None:
 
 
 def test_configs_that_all_failed_are_part_of_the_reason() -> None:
-    """The budget alone would not tell that nothing was measured."""
+    """The budget alone would not tell that every measurement failed."""
 
     class Failing(SyntheticTarget):
         def _void_reason(self) -> VoidReason | None:
@@ -108,7 +108,7 @@ class Raising:
     name = "raising"
 
     def update(self, trials: Sequence[object]) -> None:
-        """Do nothing."""
+        """Ignore the trials."""
 
     def suggest(self) -> Suggestion:
         """Fail."""

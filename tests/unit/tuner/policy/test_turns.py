@@ -53,7 +53,7 @@ def test_the_turn_ends_with_the_decision() -> None:
 
 
 def test_a_change_is_answered_once_the_turn_has_come() -> None:
-    """Step times change while another job searches: the check waits, training goes on, and nothing is forgotten."""
+    """Step times change while another job searches: the check waits, training goes on, and the change is remembered."""
     target = ChangingTarget(late_optimum)
     turn = TimedTurn(target, held_until_s=CHANGE_S + HOUR_S)
 

@@ -14,7 +14,7 @@ HOURS = 2.0
 
 
 class CountedTarget(SyntheticTarget):
-    """A target that counts what its configs have cost without noise.
+    """A target that counts the noise-free cost of its configs.
 
     Attributes:
         lost_s: Seconds lost against the baseline so far.

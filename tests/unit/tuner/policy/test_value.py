@@ -18,7 +18,7 @@ BUDGET = 20
 
 
 def independent(means: list[float], stds: list[float]) -> Posterior:
-    """Return a posterior of configs that have nothing unknown in common."""
+    """Return a posterior of configs without a common unknown."""
     return Posterior(np.array(means), np.diag(np.array(stds) ** 2))
 
 
@@ -96,7 +96,7 @@ def test_a_designer_without_standard_deviations_spends_the_budget() -> None:
 
 
 def test_a_flat_search_ends_early() -> None:
-    """Over one knob that does nothing two thirds of the budget do in most seeds, and the default is kept."""
+    """Over one knob without effect two thirds of the budget do in most seeds, and the default is kept."""
     counts, seeds = [], 16
     for seed in range(seeds):
         space = search_space({}, default_config(), tuned=("cycle_ms",))
@@ -126,7 +126,7 @@ def test_a_search_goes_on_while_there_is_a_gain_to_be_found() -> None:
 
 
 def test_launches_use_the_budget_until_every_config_was_tried() -> None:
-    """On a surface where nothing is to be gained a live job ends early."""
+    """A live job on a flat surface ends early."""
     counts = []
     for tuned in ("cycle_ms", "response_cache"):
         space = search_space({}, default_config(), tuned=(tuned,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is in force while exploration has cost too much: waiting may earn, but never costs."""
+"""Tests of the config in force while exploration has cost too much: waiting may earn, but never costs."""
 
 import math
 import zlib
@@ -19,7 +19,7 @@ STEP_MS = 3000.0
 
 
 def needle(config: Config) -> float:
-    """Return about three times the default's step time for every other config: what no smooth model can believe."""
+    """Return about three times the default's step time for every other config, which no smooth model can predict."""
     place = zlib.crc32(str(sorted(config.items())).encode()) % 97
     return math.log(STEP_MS) + (0.0 if config == default_config() else 1.0 + 0.1 * math.sin(place))
 
@@ -51,7 +51,7 @@ def gamble(fast: float, slow: float) -> Surface:
 
 
 def cost_s(record: SampleRecord) -> float:
-    """Return the cost of a window of a config that is not the baseline; waiting earns or costs nothing."""
+    """Return the cost of a window of a config that is not the baseline; waiting earns or is free."""
     above_s = (float(record.step_ms["mean"] or 0.0) - STEP_MS) * 1e-3
     if record.phase == Phase.WATCH:
         return record.steps * min(above_s, 0.0)

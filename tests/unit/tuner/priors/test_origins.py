@@ -26,5 +26,5 @@ from ringtune.tuner.priors.origins import origins_text
     ],
 )
 def test_equal_runs_are_counted(origins: list[str], text: str) -> None:
-    """Nothing is named twice, and another model's samples are called what they are."""
+    """No origin is named twice, and another model's samples are marked as such."""
     assert text == origins_text(origins)

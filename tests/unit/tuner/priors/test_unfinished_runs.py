@@ -84,7 +84,7 @@ def test_a_job_goes_on_where_another_was_ended() -> None:
 
 
 def test_jobs_too_short_for_a_decision_come_to_one_together() -> None:
-    """Jobs of twelve windows: alone none decides, one after the other they adopt what they found, after a test."""
+    """Jobs of twelve windows: alone none decides, one after the other they adopt a config, after a test."""
     runs: list[RunLog] = []
     found: list[Config] = []
     for number in range(10):
@@ -144,7 +144,7 @@ def test_a_run_of_which_nothing_but_the_baseline_is_legal_is_left_out() -> None:
 
 
 def test_a_run_without_its_baseline_says_nothing() -> None:
-    """Its step times have nothing to be compared with."""
+    """Its step times have no baseline to be compared with."""
     run = short_job([], 0)
     assert run.run is not None
     others = [record for record in run.samples if record.config != run.run.baseline]
@@ -195,7 +195,7 @@ def test_a_run_of_another_question_is_a_prior_and_nothing_more(changed: dict[str
 
 
 def test_the_nearest_number_of_ranks_comes_first() -> None:
-    """A world that grows from 4 to 6 ranks begins with what 4 ranks found, however old it is."""
+    """A world that grows from 4 to 6 ranks begins with the best of 4 ranks, however old it is."""
     run = short_job([], 0)
     assert run.run is not None
     runs = [replace(run, run=replace(run.run, key={**KEY, "layout": [ranks]})) for ranks in (4, 16, 2)]
@@ -217,7 +217,7 @@ class Listener(DesignerWrapper):
 
 
 def test_samples_that_contradict_the_study_end_it() -> None:
-    """The pool promises what is slow here: its configs are tried again, and its samples no longer count."""
+    """The pooled samples promise gains of configs that are slow here: these are retried, and the pool is dropped."""
     runs = [short_job([], number) for number in range(3)]
     flipped = [replace(run, samples=[_flipped(record) for record in run.samples]) for run in runs]
     space = SyntheticTarget().space()

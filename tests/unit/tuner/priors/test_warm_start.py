@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of earlier studies as priors: which are taken, in which order, and what they are good for."""
+"""Tests of earlier studies as priors: the chosen ones, their order, and their value."""
 
 import json
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def asked(run: RunLog, **changed: object) -> RunLog:
 
 
 def test_an_earlier_study_knows_what_is_good(run: RunLog) -> None:
-    """Its expectation of configs that nobody measured follows the truth."""
+    """Its expectation of unmeasured configs follows the truth."""
     (study,) = earlier_studies([run], KEY, SPACE, 0)
     rng = np.random.default_rng(0)
     configs = [SPACE.random(rng) for _ in range(100)]
@@ -69,7 +69,7 @@ class DearCycles:
     name = "dear_cycles"
 
     def __init__(self) -> None:
-        """Nobody has asked yet."""
+        """Begin without a query."""
         self.is_asked = False
 
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
@@ -178,7 +178,7 @@ def test_a_run_of_an_earlier_version_is_a_prior_of_the_same_question(tmp_path: P
 
 
 def test_many_samples_of_one_config_are_not_all_taken(run: RunLog) -> None:
-    """A thousand would keep a designer busy for minutes and tell it nothing more."""
+    """A thousand would keep a designer busy for minutes without telling it more."""
     many = replace(run, samples=[*run.samples, *[run.samples[-1]] * 1000])
     (study,) = earlier_studies([many], KEY, SPACE, 0)
 
@@ -186,7 +186,7 @@ def test_many_samples_of_one_config_are_not_all_taken(run: RunLog) -> None:
 
 
 def test_the_best_that_was_measured_is_tried_first(run: RunLog) -> None:
-    """Nothing else is as likely to be good; then comes something else."""
+    """No other config is as likely to be good; the second suggestion is another one."""
     (study,) = earlier_studies([run], KEY, SPACE, 0)
     designer = make_designer("gp", SPACE, 0, [study])
 

@@ -16,7 +16,7 @@ from tests.unit.tuner.review.logs import BAGUA, HOROVOD, logged, reviewed
 
 @pytest.fixture(scope="module")
 def flat(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunReview, Analysis]:
-    """Return a finished run with nothing to gain, and its analysis."""
+    """Return a finished run on a flat surface, and its analysis."""
     path = tmp_path_factory.mktemp("advice") / "x.jsonl"
     logged(path, target=SyntheticTarget(surface=flat_surface, seed=3))
     run = review_log(path).runs[0]
@@ -51,7 +51,7 @@ def test_noise_between_windows_does_not(flat: tuple[RunReview, Analysis]) -> Non
 
 
 def test_a_flat_surface_ends_in_leaving_it_alone(flat: tuple[RunReview, Analysis]) -> None:
-    """Tuning again would find nothing again."""
+    """Another run would find no gain again."""
     run, analysis = flat
 
     assert "leave AUTOTUNE out of this job" in sentences(run, replace(analysis, gap=SpeedUpInterval(0.0, 0.0, 0.0)))
@@ -110,7 +110,7 @@ def test_what_does_not_matter_is_to_be_fixed_as_it_was_chosen(steep: tuple[RunRe
 def test_a_run_that_goes_on_or_is_not_to_be_repeated_gets_no_advice_for_a_search(
     steep: tuple[RunReview, Analysis],
 ) -> None:
-    """A fixed knob is another search space: the run would begin anew. Without a search there is nothing to save."""
+    """A fixed knob is another search space: the run would begin anew. Without a search there is no time to save."""
     run, analysis = steep
     kept = replace(run, adopted=False, chosen=run.baseline)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is inferred from a run, on a target whose surface and noise are known."""
+"""Tests of the inferences from a run, on a target whose surface and noise are known."""
 
 import math
 from dataclasses import replace
@@ -139,7 +139,7 @@ def test_scores_alone_are_enough_for_a_model(tmp_path: Path) -> None:
 
 
 def test_a_model_needs_several_configs(tmp_path: Path) -> None:
-    """Two windows say nothing, and do not raise."""
+    """Two windows give no model, and do not raise."""
     run = reviewed(tmp_path / "h.csv", "\n".join(HOROVOD.splitlines()[:3]) + "\n")
 
     assert fit_surrogate(run) is None

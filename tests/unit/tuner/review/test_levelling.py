@@ -60,7 +60,7 @@ def test_a_review_does_not_contradict_its_verdict(tmp_path: Path, speed: Speed) 
 @pytest.mark.parametrize("speed", SPEEDS.values(), ids=SPEEDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_drift_is_no_effect_of_a_parameter(tmp_path: Path, speed: Speed, seed: int) -> None:
-    """On a flat surface nothing matters, and no config is much better, whatever the machine does."""
+    """On a flat surface no knob matters, and no config is much better, whatever the machine does."""
     target = drifting_target(speed, surface=flat_surface, seed=seed)
 
     _, analysis = reviewed_run(tmp_path / "x.jsonl", target, designer="random", max_samples=40)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged and hostile logs: whatever is in the file, it is read or its bad lines are named, and nothing raises."""
+"""Damaged and hostile logs: any file is read or its bad lines are named, and no error is raised."""
 
 import io
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outlook on simulated objectives: what further launches are said to bring, against what they can bring."""
+"""Outlook on simulated objectives: the predicted gain of further launches, against the possible gain."""
 
 import math
 from dataclasses import replace
@@ -56,7 +56,7 @@ def outlook_of(run: RunReview) -> Outlook:
 
 
 def test_less_is_expected_the_more_is_known() -> None:
-    """After five of four thousand configs a clear and uncertain gain is expected, after 20 next to nothing."""
+    """After five of four thousand configs a clear and uncertain gain is expected, after 20 hardly any."""
     few, many = (outlook_of(run_of(Valley(LARGE), count)) for count in (5, 20))
 
     assert 5 == few.launches

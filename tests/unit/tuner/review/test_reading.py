@@ -25,7 +25,7 @@ def test_horovods_choice_is_the_row_it_does_not_mark(tmp_path: Path) -> None:
 
 
 def test_a_search_of_horovods_that_did_not_end_is_called_so(tmp_path: Path) -> None:
-    """Without the repeated row nothing was chosen, but the best so far is named."""
+    """Without the repeated row no config was chosen, but the best so far is named."""
     run = reviewed(tmp_path / "h.csv", HOROVOD.rsplit("\n", 2)[0] + "\n")
 
     assert (False, 6) == (run.is_complete, len(run.tried))
@@ -64,7 +64,7 @@ def test_bagua_is_read_in_its_units(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_is_named_by_line_and_the_rest_is_read(tmp_path: Path, row: str, reason: str) -> None:
-    """The line, and what is wrong with it."""
+    """The number of the line, and its fault."""
     path = tmp_path / "h.csv"
     lines = HOROVOD.splitlines()
     path.write_text("\n".join([*lines[:3], row, *lines[3:]]) + "\n")
@@ -76,7 +76,7 @@ def test_a_bad_row_is_named_by_line_and_the_rest_is_read(tmp_path: Path, row: st
 
 
 def test_logs_behind_each_other_are_runs(tmp_path: Path) -> None:
-    """Every header begins one, and what stands before the first is no row."""
+    """Every header begins one, and a line before the first is no row."""
     path = tmp_path / "h.csv"
     path.write_text("hello\n" + HOROVOD + HOROVOD)
 

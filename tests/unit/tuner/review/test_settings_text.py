@@ -37,7 +37,7 @@ def test_sizes_have_the_largest_whole_unit(tmp_path: Path, value: int, text: str
 
 
 def test_keeping_the_default_sets_nothing(tmp_path: Path) -> None:
-    """A run that did not finish sets nothing either."""
+    """A run that did not finish has no settings either."""
     logged(tmp_path / "x.jsonl", target=SyntheticTarget(surface=flat_surface))
     run = review_log(tmp_path / "x.jsonl").runs[0]
 

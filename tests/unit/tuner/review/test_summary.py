@@ -19,7 +19,7 @@ def disturbed(disturbances: Disturbances) -> SyntheticTarget:
 
 
 def test_a_finished_run_is_summed_up(tmp_path: Path) -> None:
-    """The review says what the result said."""
+    """The review agrees with the result."""
     result = logged(tmp_path / "x.jsonl", "a").result
 
     (run,) = review_log(tmp_path / "x.jsonl").runs
@@ -33,7 +33,7 @@ def test_a_finished_run_is_summed_up(tmp_path: Path) -> None:
 
 
 def test_watching_afterwards_is_no_part_of_the_run(tmp_path: Path) -> None:
-    """Windows of the hours after the decision cost nothing and say nothing of the trials."""
+    """Windows of the hours after the decision are free, and do not count for the trials."""
     path = tmp_path / "x.jsonl"
     logged(path)
     before = review_log(path).runs[0]
@@ -50,7 +50,7 @@ def test_watching_afterwards_is_no_part_of_the_run(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_run_has_its_last_words(tmp_path: Path) -> None:
-    """The run's last words are its verdict, and nothing was chosen."""
+    """The run's last words are its verdict, and no config was chosen."""
     result = logged(tmp_path / "x.jsonl", target=disturbed(Disturbances(closes_after_windows=12))).result
 
     (run,) = review_log(tmp_path / "x.jsonl").runs
@@ -61,7 +61,7 @@ def test_an_unfinished_run_has_its_last_words(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_is_called_unfinished(tmp_path: Path) -> None:
-    """Its log just ends: the review itself says what was the best so far and what a verdict would have needed."""
+    """Its log just ends: the review itself gives the best so far and the budget that a verdict would have needed."""
     path = tmp_path / "x.jsonl"
     logged(path, target=disturbed(Disturbances(closes_after_windows=16)), designer="gp")
     lines = path.read_text().splitlines(keepends=True)

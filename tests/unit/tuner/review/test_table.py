@@ -246,7 +246,7 @@ def test_the_first_sentence_of_a_verdict_stands_alone(tmp_path: Path) -> None:
 
 
 def test_a_noisy_run_is_not_called_flat(tmp_path: Path) -> None:
-    """Amid noise of a fifth nobody knows that there is nothing to gain."""
+    """Amid noise of a fifth a gain cannot be excluded."""
     path = tmp_path / "x.jsonl"
     logged(path, SyntheticTarget(surface=flat_surface, seed=1))
     (run,) = review_log(path).runs

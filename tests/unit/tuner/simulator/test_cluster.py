@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of clusters, links, machines and noise as descriptions: what they mean and what they refuse."""
+"""Tests of clusters, links, machines and noise as descriptions: their meaning and their refusals."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ def test_a_rate_in_words_is_read(text: str, bytes_per_s: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "fast", "25", "25gbyte", "-1gbit", "0gbit", "999kbit", "1e9bit", "11tbit"])
 def test_what_is_no_rate_is_refused(text: str) -> None:
-    """The message shows what a rate looks like."""
+    """The message shows examples of a rate."""
     with pytest.raises(ConfigError, match="such as 100mbit or 25gbit"):
         parse_link(text)
 
@@ -67,11 +67,11 @@ def test_threads_share_cores_only_where_they_outnumber_them() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(build: Callable[[], object]) -> None:
-    """Counts, speeds, times and chances out of range raise an error that says what to give."""
+    """Counts, speeds, times and chances out of range raise an error that gives the range."""
     with pytest.raises(ConfigError, match="give|allowed"):
         build()
 
 
 def test_times_may_be_zero() -> None:
-    """A machine on which waking costs nothing is legal."""
+    """A machine on which waking is free is legal."""
     assert 0.0 == SimulatedMachine(wake_us=0.0, cache_bytes=0.0).wake_us

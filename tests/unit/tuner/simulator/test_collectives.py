@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what allreduces take: physical bounds, and the effect of chunks, ranks, hosts and crowded cores."""
+"""Tests of the times of allreduces: physical bounds, and the effect of chunks, ranks, hosts and crowded cores."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def wire_ms(cluster: Cluster, size: float) -> float:
 
 @pytest.mark.parametrize("algorithm", list(Algorithm))
 def test_a_world_of_one_reduces_in_no_time(algorithm: Algorithm) -> None:
-    """There is nobody to reduce with."""
+    """There is no other rank to reduce with."""
     assert 0.0 == time_ms(algorithm, Cluster(1, 1, 1), 64 * MIB)
 
 
@@ -105,7 +105,7 @@ def test_skewed_shares_lose_where_a_message_is_one_chunk() -> None:
 
 
 def test_memory_bounds_large_messages_of_a_host() -> None:
-    """Nothing moves its data faster than memory does: read and written once by every rank, at least."""
+    """No data move faster than memory does: read and written once by every rank, at least."""
     cluster, size = Cluster(1, 8, 8), 256 * MIB
 
     for algorithm in INSIDE:

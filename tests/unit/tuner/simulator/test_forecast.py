@@ -46,7 +46,7 @@ def printed(answer: Forecast, *, width: int = 100, has_colours: bool = False) ->
 
 
 def test_the_baseline_and_the_best_are_simulated(answer: Forecast) -> None:
-    """Their times are the model's own; the gain is their ratio; the share is what computing leaves."""
+    """Their times are the model's own; the gain is their ratio; the share is the time without computing."""
     for expected in (answer.baseline, answer.best):
         assert predicted_step_ms(SimulatedMachine(), CLUSTER, JOB, expected.config) == expected.step_ms
         assert 1.0 - JOB.compute_ms / expected.step_ms == pytest.approx(expected.exposed_share)

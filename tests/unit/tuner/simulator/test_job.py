@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of jobs: when gradients are ready, which are registered, and what is refused."""
+"""Tests of jobs: when gradients are ready, which are registered, and the refusals."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_large_gradients_live_in_registered_memory() -> None:
 def test_an_impossible_job_is_refused(
     gradients: tuple[Gradient, ...], backward_ms: float, threads: float, match: str
 ) -> None:
-    """The message says what is wrong."""
+    """The message names the fault."""
     with pytest.raises(ConfigError, match=match):
         SimulatedJob("j", gradients, 0.0, backward_ms, compute_threads=threads)
 

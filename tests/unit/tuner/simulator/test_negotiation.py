@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of negotiation: near what the engine's own coordinator was measured to take, and growing as it does."""
+"""Tests of negotiation: near the measured times of the engine's own coordinator, and growing as these do."""
 
 import pytest
 

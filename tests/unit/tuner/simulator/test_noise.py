@@ -18,7 +18,7 @@ def windows(noise: Noise, count: int, *, steps: int = 20, gap_s: float = 1.0) ->
 
 
 def test_no_noise_is_exact() -> None:
-    """Every factor is 1, nobody is late, nothing pauses."""
+    """Every factor is 1, no rank is late, no step pauses."""
     draws = NoiseStream(Noise.none(), 1000, 3).window(50, 0.0)
 
     assert np.all(draws.factors == 1.0)

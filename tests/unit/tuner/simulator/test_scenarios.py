@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the scenarios: they begin at the default that ships, and the flat ones have nothing to gain."""
+"""Tests of the scenarios: they begin at the default that ships, and the flat ones have no gain."""
 
 import pytest
 

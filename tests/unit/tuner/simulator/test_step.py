@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a whole step: the engine's rules of batching and fusion, and what physics demands."""
+"""Tests of a whole step: the engine's rules of batching and fusion, and the bounds of physics."""
 
 import math
 import time
@@ -42,7 +42,7 @@ def tensors(trace: StepTrace) -> list[int]:
 
 
 def test_a_world_of_one_does_not_communicate() -> None:
-    """The step is what it computes, to the last bit."""
+    """The step is its computation, to the last bit."""
     job = model_job("resnet50", 100.0)
 
     trace = simulate_step(SimulatedMachine(), Cluster(1, 1, 2), job, config_of(fusion_bytes=0))
@@ -104,7 +104,7 @@ def test_tensors_gather_while_an_allreduce_runs() -> None:
 
 
 def test_requests_go_between_the_messages_of_a_round() -> None:
-    """After each of three long messages tensors are asked for; what has arrived by the last one's end is answered."""
+    """After each of three long messages tensors are requested; those that arrived by the last end are answered."""
     gradients = tuple(Gradient(f"l{n}", (MIB // 4,), 0.0) for n in range(3))
     gradients += tuple(Gradient(f"s{n}", (16,), 1.0) for n in range(8))
     job = SimulatedJob("long", gradients, 0.0, 24.0, home_bytes=None)
@@ -169,7 +169,7 @@ def test_fusion_keeps_its_limit(ready: list[Tensor], fusion_bytes: int) -> None:
 
 
 def test_without_fusion_every_tensor_costs_something() -> None:
-    """Twice the tensors of half the size, twice what fusion would have saved, roughly."""
+    """Twice the tensors of half the size lose twice as much without fusion, roughly."""
 
     def lost_ms(count: int) -> float:
         job = job_of(*[16 * KIB * 64 // count] * count, backward_ms=0.0)
@@ -238,7 +238,7 @@ def test_a_faster_link_is_not_slower(model: str, rate: float, factor: float, is_
 
 
 def test_overlap_hides_communication_while_there_is_something_to_compute() -> None:
-    """The exposed time is far below what the allreduces take, and never below zero."""
+    """The exposed time is far below the time of the allreduces, and never below zero."""
     trace = trace_of(job_of(*[MIB] * 32, backward_ms=100.0), hosts_of(2, 1, "10gbit"))
 
     assert 0.0 <= trace.exposed_ms < 0.2 * trace.communication_ms
@@ -306,7 +306,7 @@ def test_a_step_between_hosts_is_near_what_was_measured(is_hierarchical: bool, m
 def test_every_legal_config_gives_a_finite_time(
     model: str, seed: int, counts: tuple[int, int, int], threads: float, link: str
 ) -> None:
-    """At least what is computed; the same for the same config."""
+    """At least the computing time; the same for the same config."""
     hosts, ranks, cores = counts
     cluster, job = hosts_of(hosts, ranks, link, cores), model_job(model, 20.0, compute_threads=threads)
     config = simulated_space(cluster, config_of(), {}).random(np.random.default_rng(seed))

@@ -87,7 +87,7 @@ def test_the_seed_decides_the_windows() -> None:
 
 
 def test_noise_is_around_the_true_time() -> None:
-    """The median of many windows is what the surface says."""
+    """The median of many windows is the surface's value."""
     target = SimulatedTarget(JOB, Cluster(), noise=Noise(step=0.05, window=0.01))
     windows = islice(target.windows(spec_of(target.apply(POOR))), 300)
 
@@ -116,7 +116,7 @@ def test_a_late_rank_delays_the_step() -> None:
 
 
 def test_late_ranks_show_in_the_windows() -> None:
-    """If every step has one that takes far longer, so do the steps: here beyond what is simulated, too."""
+    """If every step has one that takes far longer, so do the steps: here also beyond the simulated time."""
     target = SimulatedTarget(JOB, Cluster(), noise=Noise(0.0, 0.0, late_chance=1.0, late_factor=6.0))
     window = next(target.windows(spec_of(target.apply(POOR), 400)))
 

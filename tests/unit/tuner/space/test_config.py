@@ -17,7 +17,7 @@ def test_configs_with_equal_items_are_one_key() -> None:
 
 
 def test_later_changes_of_the_source_do_not_show() -> None:
-    """A config copies what it is made from."""
+    """A config copies its source."""
     source = {"cycle_ms": 1.0}
     config = Config(source)
 

@@ -37,7 +37,7 @@ def test_numbers_in_range_and_special_ones_are_accepted(value: float) -> None:
     "value", [1, -1, 65535, (256 << 20) + 1, math.nan, math.inf, 70000.5, "65536", None, True, [1]]
 )
 def test_anything_else_is_refused_with_value_and_range(value: object) -> None:
-    """The message names the parameter, the value and what is allowed."""
+    """The message names the parameter, the value and the allowed values."""
     with pytest.raises(SpaceError) as caught:
         FUSION.check(value)
 
@@ -65,7 +65,7 @@ def test_categories_are_only_their_choices(value: object) -> None:
 
 
 def test_a_special_value_has_its_indicator() -> None:
-    """Beside it a number beyond the range stands at the range's end, and what is no number in the middle."""
+    """Beside it a number beyond the range stands at the range's end, and a word in the middle."""
     unlimited = NumberParameter("limit", 1, 64, 64, "log2", special=(1000,))
 
     assert [1.0, 0.0] == FUSION.encode(0)

@@ -12,7 +12,7 @@ FLAT = {"hierarchical_allreduce": False, "hierarchical_allgather": False, "nccl_
 
 
 def test_the_default_config_is_the_documented_one() -> None:
-    """The values a job runs with when nothing is set."""
+    """A job without settings runs with these values."""
     expected = {
         "fusion_bytes": 64 << 20,
         "cycle_ms": 1.0,
@@ -33,7 +33,7 @@ def test_the_default_config_is_the_documented_one() -> None:
 def test_the_default_reduces_inside_hosts_where_that_acts(
     ranks_per_host: tuple[int, ...], is_hierarchical: bool
 ) -> None:
-    """Several hosts, one of them with several ranks; nothing else depends on the layout."""
+    """Several hosts, one of them with several ranks; no other default depends on the layout."""
     default = default_config(ranks_per_host)
 
     assert default_config().replace({"hierarchical_allreduce": is_hierarchical}) == default
@@ -101,7 +101,7 @@ def test_connections_cannot_be_tuned_where_an_mpi_carries_the_data() -> None:
 
 
 def test_gradients_are_rounded_between_hosts_alone_and_only_where_that_is_allowed() -> None:
-    """A job on one host has nothing to round."""
+    """A job on one host has no traffic to round."""
     asked = [([1, 1], True), ([2, 2], True), ([1, 1], False), ([2], True)]
 
     tuned = [tunable_names(ranks, has_allgathers=False, may_round=may_round) for ranks, may_round in asked]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the drift detector: its rate of false alarms, how soon it sees a drift, and what it is not moved by."""
+"""Tests of the drift detector: its rate of false alarms, its delay, and the disturbances that it ignores."""
 
 import math
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ def test_the_ratio_is_that_of_the_newest_windows() -> None:
 
 
 def test_outliers_and_short_moves_are_no_drift() -> None:
-    """Four windows in a row of ten times the time, or one in ten of three times, move nothing."""
+    """Four windows in a row of ten times the time, or one in ten of three times, raise no alarm."""
     rng = np.random.default_rng(4)
     burst, sparse = rng.normal(3.0, 0.01, 400), rng.normal(3.0, 0.01, 400)
     burst[100:104] += math.log(10.0)

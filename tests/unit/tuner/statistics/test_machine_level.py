@@ -81,12 +81,12 @@ def test_several_steps_are_found() -> None:
 
 
 def test_a_single_slow_window_is_an_outlier() -> None:
-    """A moment's load may have slowed it, and it says nothing of the windows beside it."""
+    """A moment's load may have slowed it, and it is no evidence about the windows beside it."""
     assert shifts_after([*jitter(3, 5), SLOWER]) is None
     assert shifts_after([*jitter(3, 3), SLOWER, *jitter(4, 3)]) is None
 
 
 def test_few_windows_show_no_drift() -> None:
-    """Nothing is known of a machine without a baseline, or with three windows of it."""
+    """A machine's drift is unknown without a baseline, or with three windows of it."""
     assert shifts_after([]) is None
     assert shifts_after([0.0, 0.0, 1.0]) is None

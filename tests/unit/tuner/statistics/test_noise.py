@@ -99,7 +99,7 @@ def test_windows_whose_steps_scatter_may_differ() -> None:
 
 
 def test_longer_windows_scatter_less_down_to_a_floor() -> None:
-    """Four times the steps leave a quarter of the steps' part; what windows differ by beyond it stays, inflated."""
+    """Four times the steps leave a quarter of the steps' part; the variance between windows stays, inflated."""
     noise = WindowNoise(step_variance=0.002, between_variance=BETWEEN, inflation=3.0)
 
     parts = [noise.window_variance(steps) - 3.0 * BETWEEN for steps in (5, 20)]

@@ -143,7 +143,7 @@ def test_looks_by_the_level_of_the_last_one_would_add_up() -> None:
 
 
 def test_a_challenger_that_is_slower_by_a_window_s_noise_is_hardly_ever_taken() -> None:
-    """The error rate is of those that gain nothing; 2 % slower, five pairs take fewer than 1 in 200."""
+    """The error rate is that of challengers without a gain; 2 % slower, five pairs take fewer than 1 in 200."""
     rng = np.random.default_rng(3)
 
     assert sum(decided(rng, -WINDOW_STD, 5).shows_gain for _ in range(2000)) < 10

@@ -43,6 +43,6 @@ def test_blocks_that_were_disturbed_do_not_move_the_share() -> None:
 
 
 def test_few_rounds_are_refused() -> None:
-    """Nothing is trimmed from fewer."""
+    """Fewer than five rounds leave no interval after trimming."""
     with pytest.raises(ValueError, match=r"4 rounds have no interval; measure at least 5"):
         share_of_excess(rounds_with(0.0, count=4), "floor", "ddp", "ringtune")

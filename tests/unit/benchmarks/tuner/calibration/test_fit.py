@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator is fitted to what another machine's steps took, and predicts others."""
+"""The simulator is fitted to the measured steps of another machine, and predicts other steps."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_scales_are_of_time() -> None:
 
 
 def test_a_header_says_what_is_simulated() -> None:
-    """The layout, the link and what a step computes; between hosts no gradient is registered."""
+    """The header gives the layout, the link and the computing time; between hosts no gradient is registered."""
     header = {
         "workload": "w",
         "gradient_bytes": [4096, 1 << 20],

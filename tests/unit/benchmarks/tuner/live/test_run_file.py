@@ -28,7 +28,7 @@ def test_a_run_is_kept_until_the_sources_change(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_torn_line_is_no_run(tmp_path: Path) -> None:
-    """The run is done again, and is not glued to what is left of the line."""
+    """The run is done again, and its line is not joined to the torn one."""
     path = tmp_path / "kept"
     RunFile(path).add(ROW)
     RunFile(path).add({**ROW, "seed": 1})

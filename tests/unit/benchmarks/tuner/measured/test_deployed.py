@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deploy test: who chooses, who judges, and what one machine's luck is worth elsewhere."""
+"""Deploy test: the machines that choose, the machines that judge, and the worth elsewhere of one machine's luck."""
 
 import csv
 import gzip
@@ -19,7 +19,7 @@ RUNS = {
 
 
 def test_one_machine_takes_what_was_fast_there() -> None:
-    """The lucky config is chosen on one machine of seven, and gains nothing on the others."""
+    """The lucky config is chosen on one machine of seven, and has no gain on the others."""
     found = list(choices(RUNS, 1))
 
     assert len(MACHINES) == len(found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured spaces: what a file says, and launches that draw from its runs."""
+"""Measured spaces: the contents of a file, and launches that draw from its runs."""
 
 from pathlib import Path
 
@@ -59,6 +59,6 @@ def test_the_space_that_ringtune_tunes_is_that_of_a_knob_file(space: MeasuredSpa
 
 
 def test_a_folder_without_measurements_is_refused(tmp_path: Path) -> None:
-    """The message says what is looked for, and how to give it."""
+    """The message has the file names that are looked for, and the option that gives their folder."""
     with pytest.raises(FileNotFoundError, match=r"measured/convolution_\*.csv.gz.*--data"):
         read_spaces(tmp_path)

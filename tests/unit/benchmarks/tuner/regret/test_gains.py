@@ -49,7 +49,7 @@ def test_the_steps_of_each_row_are_those_of_its_configs(
 
 
 def test_a_scenario_is_flat_where_its_gain_is_small(problems: Mapping[str, Problem], gains: Mapping[str, Gain]) -> None:
-    """The rows decide what the scenarios say of themselves."""
+    """The committed rows agree with the scenarios' own mark `is_flat`."""
     scenarios = [problem for problem in problems.values() if isinstance(problem, SimulatedProblem)]
 
     assert [job.is_flat for job in scenarios] == [gains[job.name].gain < FLAT_GAIN for job in scenarios]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of one seed at several budgets: the designer is asked once, and says what it would have said."""
+"""Runs of one seed at several budgets: the designer is asked once, and its answers are replayed."""
 
 from collections.abc import Callable, Sequence
 

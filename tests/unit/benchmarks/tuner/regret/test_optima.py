@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the kept optima: found once, named by what they depend on, and never below what was seen."""
+"""Tests of the kept optima: found once, named by a digest of their inputs, and never slower than a config seen."""
 
 import json
 from dataclasses import replace

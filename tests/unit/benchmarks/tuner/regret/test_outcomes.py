@@ -125,7 +125,7 @@ def test_one_kind_alone_is_not_pooled() -> None:
 
 
 def test_tables_and_figures_say_the_same(tmp_path: Path) -> None:
-    """Regret, who is ahead by more than two errors, and how many picks were worse."""
+    """Both show the regret, the rivals that are ahead by more than two errors, and the number of worse picks."""
     runs = [outcome("random", seed, 0.10 + 0.001 * seed, budget=b) for seed in range(3) for b in (100, 200)]
     runs += [outcome("ringtune", seed, 0.01, budget=b) for seed in range(3) for b in (100, 200)]
     runs += [outcome(rival, 0, 0.0, FLAT, loss=0.06, budget=b) for rival in ("random", "ringtune") for b in (100, 200)]

@@ -24,7 +24,7 @@ class Runs:
     """
 
     def __init__(self, hit_every: int) -> None:
-        """Nothing was asked yet."""
+        """Begin without a comparison."""
         self.asked: list[RegretBenchmark] = []
         self._hit_every = hit_every
 
@@ -39,7 +39,7 @@ class Runs:
 
 
 def test_where_it_is_clear_few_runs_settle_it_where_it_is_close_many_do() -> None:
-    """Runs are not done twice, and none where nothing is to be gained."""
+    """No run is done twice, and problems without a gain are not run."""
     runs = Runs(hit_every=2)
 
     control = settle(Sources(), (CLEAR, CLOSE, FLAT), ROUNDS[-1], runs)
@@ -85,7 +85,7 @@ def test_a_run_as_near_as_two_percent_has_not_missed() -> None:
 
 
 def test_a_problem_on_which_it_was_not_run_counts() -> None:
-    """Nothing says that it does not."""
+    """A problem without control runs is not excluded."""
     assert RandomControl().counts(CLOSE)
 
 

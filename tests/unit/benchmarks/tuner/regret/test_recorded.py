@@ -39,7 +39,7 @@ def test_a_replayed_job_begins_at_the_default_that_ships(tmp_path: Path) -> None
 
 
 def test_a_surface_without_the_default_that_ships_is_refused(tmp_path: Path) -> None:
-    """There is nothing to measure a gain against."""
+    """Without the default's time no gain can be computed."""
     with pytest.raises(ConfigError, match="no measurement of today's default.*record the surface again"):
         recorded_problem(surface(tmp_path, ranks_per_host=(2, 2)))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shrinkage of noisy cells: nearer to the truth than their medians, also where there is nothing to gain."""
+"""Shrinkage of noisy cells: nearer to the truth than their medians, also on flat surfaces."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ def additive(config: Config) -> float:
 
 
 def crossed(config: Config) -> float:
-    """Return ln(ms) in which one number decides what the other does."""
+    """Return ln(ms) in which the effect of one number depends on the other."""
     x, y = octaves(config)
     return additive(config) + 0.05 * (x - 3.0) * (y - 2.5)
 
@@ -56,7 +56,7 @@ def mean_error(found: dict[Config, float], truth: Truth) -> float:
 
 
 def test_where_effects_add_up_noise_is_mostly_removed() -> None:
-    """The remaining noise is what 24 coefficients of 84 cells take of it."""
+    """The remaining noise is the share that a model of 24 coefficients fits in 84 cells."""
     ratios, optima = [], []
     for seed in range(20):
         cells = measured(additive, 0.05, 3, seed)
@@ -102,7 +102,7 @@ def test_where_the_noise_is_not_known_medians_stand() -> None:
 
 
 def test_too_few_cells_stand_for_themselves() -> None:
-    """A model with as many coefficients as cells expects what was measured."""
+    """A model with as many coefficients as cells reproduces the measurements."""
     cells = {config: windows for config, windows in measured(additive, 0.05, 3, seed=0).items() if config in GRID[:3]}
 
     assert shrunken_ms(cells, SPACE) == median_ms(cells)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios as problems: without noise, and with knobs that do nothing."""
+"""Scenarios as problems: without noise, and with knobs that have no effect."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables as problems: what is true between the cells, and whose noise is drawn."""
+"""Tables as problems: the true times between the cells, and the windows whose noise is drawn."""
 
 import math
 from itertools import islice
@@ -48,7 +48,7 @@ def test_no_config_is_faster_than_the_fastest_cell() -> None:
 
 
 def test_steps_are_drawn_in_a_row_from_a_window_under_the_same_switches() -> None:
-    """Relative to what is true of its cell; a window that is asked for may be longer than what was measured."""
+    """Steps scale with the true time of their cell; a window may be longer than the measured one."""
     target = PROBLEM.target(3)
     epoch = target.apply(config(64 * KIB, 90.0))
 
@@ -97,7 +97,7 @@ def test_a_window_over_the_limit_is_cut() -> None:
 
 
 def test_without_noise_every_step_is_true() -> None:
-    """A noise of zero changes nothing else."""
+    """A noise of zero leaves all else unchanged."""
     target = PROBLEM.without_noise.target(0)
 
     window = next(target.windows(WindowSpec(target.apply(config(64 * KIB, 1.0)), 0, 5, 0.0)))

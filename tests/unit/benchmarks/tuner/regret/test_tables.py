@@ -113,7 +113,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_the_standard_error_is_that_over_seeds() -> None:
-    """Problems are taken as they are: what they differ by is no error, and each counts as much as another."""
+    """Problems are fixed: differences between them are no error, and each problem has the same weight."""
     rows = [row("p", 0, 0.1), row("p", 1, 0.3), row("q", 0, 0.5), row("q", 1, 0.5)]
 
     assert pytest.approx(0.1 / 2) == standard_error(rows)
@@ -129,7 +129,7 @@ def test_a_problem_counts_where_random_search_misses_in_half_of_its_runs() -> No
 
 
 def test_decisions_count_where_nothing_is_to_be_gained() -> None:
-    """A change of knobs that do nothing is an error of the first kind; problems without a gain are in the table."""
+    """A change of knobs without effect is an error of the first kind; problems without a gain are in the table."""
     control = [row("q", 0, 0.01)]
     rows = [row("q", loss=0.02), row("aa_p"), row("aa_p", 1, is_changed=False)]
 

@@ -44,7 +44,7 @@ def test_every_form_of_a_line_is_read() -> None:
     ],
 )
 def test_a_fault_is_named_and_hides_no_host(text: str, kind: str, word: str) -> None:
-    """The good lines hold; what is missing from such an answer is not removed."""
+    """The good lines hold; a host that is missing from such an answer is not removed."""
     answer = read_answer(text, 1)
 
     (problem,) = answer.problems

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The course of an elastic job: what it survives, when it is over, and its exit code."""
+"""The course of an elastic job: the losses that it survives, its end, and its exit code."""
 
 from signal import SIGINT, SIGKILL
 
@@ -32,7 +32,7 @@ RUNNING = [CrewMember(8, "a"), CrewMember(9, "a")]
 
 
 def test_a_job_whose_work_is_done_is_over_once_nobody_runs() -> None:
-    """Nothing is started once a worker is done."""
+    """No worker is started once one is done."""
     job = course()
     job.note_end(member(0), Fate.DONE)
     job.judge(RUNNING, 2, 5.0)
@@ -75,7 +75,7 @@ def test_a_job_whose_workers_were_all_killed_begins_again() -> None:
 
 
 def test_losses_before_a_meeting_do_not_count_after_it() -> None:
-    """A worker that was killed long ago says nothing of the program."""
+    """A worker that was killed long ago is no evidence against the program."""
     job = course()
     job.note_end(member(0, 137, SIGKILL), Fate.LOST)
     job.note_meeting(RUNNING)
@@ -169,7 +169,7 @@ def test_failures_that_a_newer_commit_separates_do_not_add_up(is_told: bool) -> 
 
 
 def test_the_end_of_a_world_of_which_each_worker_failed_by_itself_ends_the_job() -> None:
-    """The last worker of a shrunken world fails: nothing is left that another one could go on from."""
+    """The last worker of a shrunken world fails: no worker with the state is left for another one to go on from."""
     job = Job()
     job.meet(0, 1, 2)
     assert not job.lose(0, KILLED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers from start to end: how each end counts, and who is overdue."""
+"""Workers from start to end: how each end counts, and the workers that are overdue."""
 
 from signal import SIGKILL
 
@@ -89,7 +89,7 @@ def test_a_worker_that_never_comes_is_overdue() -> None:
 
 
 def test_a_worker_of_the_server_is_found_by_its_id_alone() -> None:
-    """Strangers with the job key and malformed ids are nobody."""
+    """Strangers with the job key and malformed ids are no workers."""
     crew = Crew()
     member = crew.add("a")
 

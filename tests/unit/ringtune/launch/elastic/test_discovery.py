@@ -145,7 +145,7 @@ def test_a_fault_is_reported_when_it_begins_and_then_seldom() -> None:
 
 
 def test_fixed_hosts_are_one_answer() -> None:
-    """Nothing is asked again."""
+    """The second look gives no further answer."""
     answers: list[Answer] = []
     fixed = FixedDiscovery((), answers.append)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of hosts: what an answer changes, and how long a host that fails gets no new worker."""
+"""The table of hosts: the changes by an answer, and how long a host that fails gets no new worker."""
 
 import pytest
 from hypothesis import given

@@ -34,7 +34,7 @@ def test_a_worker_that_is_to_leave_holds_its_slot_but_not_its_place_in_the_job()
 
 
 def test_the_youngest_leave_a_host_with_fewer_slots() -> None:
-    """All leave one that was removed; nobody leaves twice."""
+    """All workers leave a host that was removed; no worker leaves twice."""
     workers = crew("a", "a", "b", "a", leaving=(3,))
 
     assert [1] == [member.number for member in leavers({"a": 1, "b": 1}, workers, INFINITE)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's roster: who of its workers meets, when, and whom a running world is told of."""
+"""The launcher's roster: which of its workers meet, when, and the workers that a running world is told of."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ class Job:
             assert self.roster.refusal(self.workers[number], ()) is None
 
     def gather(self, *numbers: int, waited_s: float = 0.0, quiet_s: float = 0.0) -> list[int] | None:
-        """Return who meets of those that wait, by rank; the meeting begins."""
+        """Begin the meeting of the waiting workers; return its members by rank."""
         present = tuple(self.workers[number] for number in numbers)
         chosen = self.roster.meeting(Gathering(present, waited_s, quiet_s))
         if chosen is None:
@@ -100,7 +100,7 @@ def test_survivors_wait_for_nobody_that_is_starting() -> None:
 
 
 def test_below_the_smallest_number_there_is_no_meeting() -> None:
-    """The error at the limit says what is missing and names the hosts."""
+    """The error at the limit gives the missing number of workers and names the hosts."""
     job = Job()
     job.start(3)
     job.come(0, 1, 2)
@@ -140,7 +140,7 @@ def test_a_worker_that_is_to_leave_does_not_meet() -> None:
 
 
 def test_strangers_are_turned_away() -> None:
-    """The launcher knows nothing of them, although they hold the job key."""
+    """The launcher did not start them, although they hold the job key."""
     assert "has started no worker '7'" in str(Job().roster.refusal(Worker(0, "7", "h", "a", 1), ()))
 
 
@@ -200,7 +200,7 @@ def test_the_word_done_ends_the_joining() -> None:
 
 
 def test_a_worker_that_connects_anew_is_in_sight_again() -> None:
-    """The end of its old connection, told late, says nothing of it."""
+    """The late end of its old connection does not count."""
     job = Job()
     job.start(1)
     job.come(0)

@@ -82,7 +82,7 @@ def test_one_setting_may_have_two_options() -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(given: dict[str, object], text: str) -> None:
-    """One sentence: the option, the value, what is allowed."""
+    """One sentence has the option, the value and the allowed values."""
     with pytest.raises(ConfigError) as error:
         read_choices(given)
 
@@ -90,7 +90,7 @@ def test_a_wrong_value_is_named_with_what_is_allowed(given: dict[str, object], t
 
 
 def test_variables_are_sent_with_a_value_or_with_the_launchers() -> None:
-    """The value may hold anything, an equals sign and nothing included."""
+    """The value may hold anything, also an equals sign, and may be empty."""
     sent = sent_variables(["A=1", "B", "C=x=y\n", "D="], {"B": "2", "E": "3"})
 
     assert {"A": "1", "B": "2", "C": "x=y\n", "D": ""} == sent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of elastic jobs, in horovodrun's spelling: limits, hosts, and what contradicts what."""
+"""Options of elastic jobs, in horovodrun's spelling: limits, hosts, and contradictions."""
 
 import socket
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_each_of_three_options_makes_a_job_elastic(given: dict[str, str]) -> Non
     ],
 )
 def test_options_that_would_be_idle_are_refused(given: dict[str, Any], word: str) -> None:
-    """Nothing that was asked for is left out silently."""
+    """No option is ignored silently."""
     with pytest.raises(ConfigError, match=word):
         is_elastic(read_choices({"num_proc": "2", **given}))
 

@@ -44,7 +44,7 @@ def spellings(option: LaunchOption) -> tuple[str, ...]:
 
 
 def test_every_option_of_horovodrun_is_there_and_no_other() -> None:
-    """The tables hold what Horovod's launcher takes, and ringtune's own options."""
+    """The tables hold the options of Horovod's launcher, and ringtune's own."""
     ours = [name for option in OPTIONS.values() for name in spellings(option)]
 
     assert sorted({*HOROVODRUN, *RINGTUNE}) == sorted(ours)
@@ -70,7 +70,7 @@ def test_every_option_has_help_and_a_heading() -> None:
 
 @pytest.mark.parametrize("option", [o for o in OPTIONS.values() if isinstance(o.effect, IsRefused)])
 def test_an_option_that_a_job_cannot_have_is_an_error_that_says_what_to_use(option: LaunchOption) -> None:
-    """Nothing is started without what was asked for."""
+    """No job starts without an option that its command line has."""
     raw = True if option.reader is None else ("3", "5") if option.words == 2 else "4"
 
     with pytest.raises(ValueError, match=rf"^{option.names[0]}: .{{40,}}$") as error:
@@ -81,7 +81,7 @@ def test_an_option_that_a_job_cannot_have_is_an_error_that_says_what_to_use(opti
 
 @pytest.mark.parametrize("option", [o for o in OPTIONS.values() if isinstance(o.effect, HasNoEffect)])
 def test_an_option_without_effect_is_a_warning_that_says_why(option: LaunchOption) -> None:
-    """The job goes on; a switch that is turned off asks for nothing."""
+    """The job goes on; a switch that is turned off needs no warning."""
     (warning,) = read_choices({option.field: True if option.reader is None else "1"}).warnings()
 
     assert warning.startswith(f"{option.names[0]} has no effect: ")
@@ -90,7 +90,7 @@ def test_an_option_without_effect_is_a_warning_that_says_why(option: LaunchOptio
 
 @pytest.mark.parametrize("option", [o for o in OPTIONS.values() if isinstance(o.effect, AlwaysSo)])
 def test_what_happens_in_any_case_needs_no_word(option: LaunchOption) -> None:
-    """The option is taken, sets nothing and says nothing."""
+    """The option is accepted, and has neither a setting nor a warning."""
     choices = read_choices({option.field: True})
 
     assert [] == choices.warnings()

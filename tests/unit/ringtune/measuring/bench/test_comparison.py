@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refusals of what cannot be measured, and careful reading of a contestant's output."""
+"""Refusals of impossible measurements, and careful reading of a contestant's output."""
 
 import os
 import sys
@@ -66,7 +66,7 @@ def test_a_contestant_that_fails_is_quoted() -> None:
 
 
 def test_a_contestant_that_skips_a_size_is_no_result() -> None:
-    """A contestant without a size would leave a hole in its column that nobody sees."""
+    """A contestant without a size would leave an unseen hole in its column."""
     with pytest.raises(RingtuneError, match=r"script has measured nothing, not 1024 bytes"):
         launch_program("")
 

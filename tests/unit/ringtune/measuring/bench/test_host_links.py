@@ -20,7 +20,7 @@ def test_reducing_before_sending_saves_traffic() -> None:
 
 
 def test_with_a_rank_per_host_both_are_the_same() -> None:
-    """There is nothing to reduce inside a host."""
+    """A host with one rank has no reduction inside it."""
     wire = HostLinks(3, 3, 10**8)
 
     assert wire.ring_us(4096) == wire.hierarchical_us(4096)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launching round after round: what becomes of a contestant that does not end."""
+"""Launching round after round, also with a contestant that does not end."""
 
 import sys
 from pathlib import Path
@@ -50,6 +50,6 @@ def test_a_peer_that_does_not_end_keeps_what_it_measured_and_is_launched_no_more
 
 
 def test_the_engine_must_end(surroundings: BenchEnvironment) -> None:
-    """Without it there is nothing to compare."""
+    """Without the engine's result there is no comparison."""
     with pytest.raises(launching.OverrunError, match="engine did not end"):
         measure([contestant("engine", is_peer=False, ends=False)], Scheme(SIZES), 2, surroundings, Console(quiet=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs are compiled once; what goes wrong says so."""
+"""Programs are compiled once; an error names its cause."""
 
 import os
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_other_flags_build_another_program(compiler: Path) -> None:
 
 
 def test_a_failing_compiler_is_quoted(compiler: Path) -> None:
-    """The error has the compiler's command and output; nothing is left in the cache folder."""
+    """The error has the compiler's command and output; no file is left in the cache folder."""
     compiler.write_text("#!/bin/sh\n[ $1 = --version ] && exit 0\necho no such flag >&2\nexit 1\n", encoding="utf-8")
 
     with pytest.raises(ConfigError, match=r"(?s)this has failed: .*limit\.cpp.*no such flag"):

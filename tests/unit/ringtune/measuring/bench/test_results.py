@@ -53,7 +53,7 @@ def test_ratios_are_taken_within_rounds() -> None:
 
 
 def test_the_best_peer_is_each_rounds_own() -> None:
-    """Peers that take turns at being slow are not averaged: the quicker of each round is what counts."""
+    """Peers that take turns at being slow are not averaged: the quicker of each round counts."""
     summary = summary_of("engine", {"engine": [2.0, 2.0, 2.0], "mpich": [1.0, 9.0, 1.0], "gloo": [9.0, 1.0, 9.0]})
 
     assert summary.to_best_peer is not None

@@ -50,7 +50,7 @@ def test_a_torn_line_is_dropped(tmp_path: Path) -> None:
 
 
 def test_a_torn_header_begins_anew(tmp_path: Path) -> None:
-    """There is nothing behind it."""
+    """A file that ends in its header has no windows."""
     (tmp_path / "j").write_text('{"schema":1,"wor')
 
     begun(tmp_path / "j")
@@ -70,7 +70,7 @@ def test_a_torn_header_begins_anew(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_journal_is_refused_as_it_is(tmp_path: Path, contents: bytes) -> None:
-    """A foreign file may be somebody's: nothing of it is cut off or removed."""
+    """A foreign file may be somebody's: it is neither cut off nor removed."""
     (tmp_path / "j").write_bytes(contents)
 
     with pytest.raises(ConfigError, match="is no journal of a recording, or is damaged; give another file, or remove"):

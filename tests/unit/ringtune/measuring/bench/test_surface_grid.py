@@ -20,7 +20,7 @@ def test_the_default_comes_first_and_once() -> None:
 
 
 def test_one_host_varies_the_algorithm() -> None:
-    """Every algorithm but the one for small messages is in the grid of one host; nothing is between hosts."""
+    """Every algorithm but the one for small messages is in the grid of one host; knobs between hosts do not vary."""
     configs = grid_configs(SMALL, (2,), ALGORITHMS)
 
     assert {"auto", "reduce_scatter_allgather"} == {config["allreduce_algorithm"] for config in configs}
@@ -37,7 +37,7 @@ def test_several_hosts_vary_the_hierarchy() -> None:
 
 
 def test_hosts_of_one_rank_vary_neither() -> None:
-    """There is nothing to reduce inside a host."""
+    """A host with one rank has no reduction inside it."""
     assert 3 * 3 == len(grid_configs(SMALL, (1, 1), ALGORITHMS))
 
 

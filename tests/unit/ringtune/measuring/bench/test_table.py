@@ -25,7 +25,7 @@ def test_a_time_has_the_digits_that_count(us: float, text: str) -> None:
 
 @pytest.mark.parametrize(("ratio", "text"), [(0.0123, "0.012"), (0.5, "0.50"), (9.994, "9.99"), (1814.2, "1,814")])
 def test_a_ratio_has_the_digits_that_count(ratio: float, text: str) -> None:
-    """Small ones are not rounded to nothing."""
+    """Small ratios are not rounded to zero."""
     assert text == ratio_text(ratio)
 
 

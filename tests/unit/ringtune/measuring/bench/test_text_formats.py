@@ -54,7 +54,7 @@ def test_latencies_are_listed_as_osu_does() -> None:
     ],
 )
 def test_a_format_that_cannot_be_is_refused(asked: dict[str, Any], text: str) -> None:
-    """The error names the formats, or what has no place in one."""
+    """The error names the formats, or the option that no format has a place for."""
     request = Request((), 2, (4,), 1, Path(), **asked)
 
     with pytest.raises(ConfigError, match=text):

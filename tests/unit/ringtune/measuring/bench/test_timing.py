@@ -40,7 +40,7 @@ def test_every_size_is_printed_as_a_row(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_wrong_sum_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """One wrong element at the end is enough, and nothing is printed for that size."""
+    """One wrong element at the end is enough, and no line is printed for that size."""
     with pytest.raises(RingtuneError, match=r"alone: rank 0 has a wrong sum of 1024 elements"):
         measure_sizes("alone", SCHEME, Alone(wrong_elements=1024))
 

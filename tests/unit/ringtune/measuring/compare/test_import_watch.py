@@ -12,7 +12,7 @@ from ringtune.measuring.compare.import_watch import ImportWatch
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Two modules that can be imported, one of which fails; afterwards nothing of them is left."""
+    """Two modules that can be imported, one of which fails; afterwards both are forgotten."""
     (tmp_path / "watched_one.py").write_text("value = 1\n", encoding="utf-8")
     (tmp_path / "watched_bad.py").write_text("raise ValueError('bad')\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -45,7 +45,7 @@ def test_a_module_that_is_there_is_taken_at_once() -> None:
 
 
 def test_a_failing_import_fails_as_without_a_watch() -> None:
-    """Nothing is called."""
+    """No callback is called."""
     seen: list[str] = []
     ImportWatch({"watched_bad": lambda: seen.append("bad"), "not_there": lambda: seen.append("none")}).install()
 

@@ -21,7 +21,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_newest_are_kept(environ: dict[str, str]) -> None:
-    """The newest records fill the limit, the newest first; nothing else is left in the folder."""
+    """The newest records fill the limit, the newest first; all other files are removed."""
     store = ComparisonStore(environ)
     for number in range(MAX_ENTRIES + 5):
         store.keep(replace(ENTRY, unix_time_s=float(number)))
@@ -53,7 +53,7 @@ def test_entries_of_wrong_types_are_left_out(environ: dict[str, str]) -> None:
 
 
 def test_a_pipe_in_its_place_is_not_waited_for(environ: dict[str, str]) -> None:
-    """Somebody may have put it there; nobody writes to it."""
+    """A pipe put there by a stranger has no writer."""
     store = ComparisonStore(environ)
     store.path.parent.mkdir()
     os.mkfifo(store.path)
@@ -62,7 +62,7 @@ def test_a_pipe_in_its_place_is_not_waited_for(environ: dict[str, str]) -> None:
 
 
 def test_doctor_shows_this_machine_s_and_else_how_to_compare(environ: dict[str, str]) -> None:
-    """Another machine's result, in a shared home, says nothing of this one."""
+    """Another machine's result, in a shared home, does not hold for this one."""
     before = examine_comparisons(environ, "aa").findings
     ComparisonStore(environ).keep(ENTRY)
     mine, other = (examine_comparisons(environ, hardware).findings for hardware in ("aa", "bb"))

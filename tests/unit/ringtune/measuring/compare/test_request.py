@@ -52,7 +52,7 @@ def test_a_folder_is_no_script(tmp_path: Path) -> None:
 
 
 def test_both_arms_have_the_user_s_settings_and_no_place() -> None:
-    """Knobs stay; what another launcher told, and what slows the engine's arm alone, does not."""
+    """Knobs stay; another launcher's variables, and those that slow the engine's arm alone, do not."""
     environ = {
         "RINGTUNE_FUSION_BYTES": "4MiB",
         "PATH": "/bin",

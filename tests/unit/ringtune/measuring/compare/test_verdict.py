@@ -105,7 +105,7 @@ def test_a_rate_that_is_none_has_no_verdict(seconds: float) -> None:
     ],
 )
 def test_a_record_of_no_time_is_refused(fields: dict[str, Any], reason: str) -> None:
-    """The message names the arm and what to do."""
+    """The message names the arm and the remedy."""
     with pytest.raises(ComparisonError, match=reason):
         checked_run(fields, ORDER, "last words")
 

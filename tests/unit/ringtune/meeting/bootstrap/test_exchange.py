@@ -100,7 +100,7 @@ def test_rank_0_listens_where_all_can_reach_it(
 
 
 def test_every_arrangement_has_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key is worth nothing for another init."""
+    """A key does not open another init."""
     site = ("h", "n", ["10.0.0.1/24"])
 
     keys = {places(arrange_all(monkeypatch, [site, site]))[0].job_key for _ in range(2)}
@@ -109,7 +109,7 @@ def test_every_arrangement_has_its_own_key(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_where_rank_0_cannot_listen_all_hear_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for an address that does not come."""
+    """No rank waits for an address that does not come."""
     monkeypatch.setattr(site_module, "meeting_address", lambda _own, _others: "192.0.2.9")
 
     results = arrange_all(monkeypatch, [("h", "n", []), ("i", "m", [])])

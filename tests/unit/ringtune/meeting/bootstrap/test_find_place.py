@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding this process's place from the environment alone: what applies, in which order, and what is refused."""
+"""Finding this process's place from the environment alone: the launchers, their order, and the refusals."""
 
 import pytest
 
@@ -16,7 +16,7 @@ EXPLICIT = {
 
 
 def test_an_empty_environment_is_a_world_of_one() -> None:
-    """A script that nobody launched trains alone."""
+    """A script without a launcher trains alone."""
     place = find_place({}, 0, 1.0)
 
     assert (0, 1) == (place.rank, place.world_size)

@@ -9,7 +9,7 @@ from ringtune.meeting.rendezvous.site import Site
 
 
 def test_each_meeting_has_a_key_and_an_address_of_its_own() -> None:
-    """Nothing of one meeting is good for the next."""
+    """Neither key nor address of one meeting is good for the next."""
     site = Site("host", "network", ())
     pairs = [open_meeting_point([site, site]) for _ in range(2)]
     for listener, _ in pairs:

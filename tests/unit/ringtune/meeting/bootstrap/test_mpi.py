@@ -30,7 +30,7 @@ class OneRank:
         receive[0][:] = send[0]
 
     def Bcast(self, _memory: Any, root: int) -> None:  # noqa: N802  (mpi4py's name)
-        """Do nothing, likewise."""
+        """Leave the memory as it is, as the world has one rank."""
         assert 0 == root
 
 

@@ -53,7 +53,7 @@ def test_the_second_is_refused_and_told_who_was_first(place: dict[str, str]) -> 
 
 
 def test_the_owner_claims_again_and_remembers_its_variables(owner: Ownership, place: dict[str, str]) -> None:
-    """Variables that have gone are completed; what is set afterwards holds."""
+    """Missing variables are completed; values that are set afterwards hold."""
     assert place == owner.claim(place)
     assert {"A": "1", **place} == owner.claim({"A": "1"})
     assert {"RINGTUNE_RANK": "0"} == owner.claim({"RINGTUNE_RANK": "0"})
@@ -79,7 +79,7 @@ def test_the_next_job_of_a_process_frees_the_place_of_the_one_before(owner: Owne
 
 @pytest.mark.parametrize("name", ["RINGTUNE_RANK", "RINGTUNE_RENDEZVOUS", "RINGTUNE_JOB_KEY"])
 def test_other_ranks_and_other_jobs_have_other_places(place: dict[str, str], name: str) -> None:
-    """Nobody is refused for what another rank or another job of this host owns."""
+    """A place that another rank or another job of this host owns refuses no process."""
     other = {**place, name: "0" if name == "RINGTUNE_RANK" else secrets.token_hex(32)}
 
     assert find_owner(other) is None

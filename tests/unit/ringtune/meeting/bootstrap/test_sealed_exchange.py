@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchange at rank 0's desk, ranks being threads: who is let in, what is answered, and who hears of a failure."""
+"""Exchange at rank 0's desk, ranks being threads: admitted ranks, answers, and the ranks that hear of a failure."""
 
 import hmac
 import json
@@ -194,7 +194,7 @@ def test_an_answer_to_another_request_is_none() -> None:
 
 
 def test_a_missing_rank_is_named_to_all() -> None:
-    """Rank 0 names it at the limit, with the refused connections; who is there hears the same."""
+    """Rank 0 names it at the limit, with the refused connections; the ranks that are there hear the same."""
     desk, outcomes = tcp_desk(), dict[int, Outcome]()
     host = start(outcomes, 0, lambda: take_part(desk, 0, 3, 2.0))
     guest = start(outcomes, 1, lambda: take_part(desk, 1, 3, 2.0))
@@ -211,7 +211,7 @@ def test_a_missing_rank_is_named_to_all() -> None:
 
 
 def test_without_rank_0_a_rank_says_where_it_waited() -> None:
-    """The error has the address, and what stood in the way."""
+    """The error has the address, and the reason of the last failed attempt."""
     desk = Desk(Address.fresh_unix(), "job", KernelSeal())
 
     heard = take_part(desk, 1, 2, 0.05)
@@ -230,7 +230,7 @@ def request(desk: Desk, rank: int, size: int) -> Channel:
 
 
 def test_a_rank_that_ends_meanwhile_is_named() -> None:
-    """Nobody waits for the limit."""
+    """No rank waits until the limit."""
     desk, outcomes = tcp_desk(), dict[int, Outcome]()
     host = start(outcomes, 0, lambda: take_part(desk, 0, 3))
 

@@ -51,7 +51,7 @@ def test_tasks_that_the_user_has_placed_meet_where_the_first_is(tmp_path: Path) 
 
 @pytest.mark.parametrize("text", [None, "\n"])
 def test_placed_tasks_without_their_file_say_so(tmp_path: Path, text: str | None) -> None:
-    """Nobody waits where task 0 is not."""
+    """No rank waits on a host on which task 0 is not."""
     file = tmp_path / "hosts"
     if text is not None:
         file.write_text(text, encoding="utf-8")
@@ -101,7 +101,7 @@ def test_the_steps_own_number_of_tasks_holds() -> None:
 
 @pytest.mark.parametrize("missing", ["SLURM_STEP_ID", "SLURM_PROCID"])
 def test_a_batch_script_trains_alone(missing: str) -> None:
-    """Slurm's variables outside of a step say what the job has, not that this is one task of several."""
+    """Slurm's variables outside of a step describe the job, and do not make this process one task of several."""
     environ = {name: value for name, value in STEP.items() if name != missing}
 
     assert 1 == find_place(environ, 0, 1.0).world_size
@@ -113,7 +113,7 @@ def test_one_task_needs_no_key() -> None:
 
 
 def test_without_munge_the_user_is_told_how_to_make_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing secret is derived from what everybody can see."""
+    """No secret is derived from public facts."""
     monkeypatch.setattr(munge, "LIBRARY", "libmunge-that-is-not-there.so")
     munge.load_library.cache_clear()
 

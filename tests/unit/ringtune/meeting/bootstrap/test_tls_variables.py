@@ -39,7 +39,7 @@ def test_switch_and_files_decide(
 
 @pytest.mark.parametrize("value", ["", "yes", "on", "2", "tls", "certificates"])
 def test_a_misspelt_switch_is_an_error(value: str) -> None:
-    """The text has the value and what is allowed."""
+    """The text has the value and the allowed values."""
     with pytest.raises(ConfigError, match=f"RINGTUNE_TLS='{value}' is not allowed; allowed: 1, 0 or auto"):
         read_tls({"RINGTUNE_TLS": value})
 

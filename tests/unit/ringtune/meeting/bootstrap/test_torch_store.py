@@ -34,7 +34,7 @@ def test_ranks_meet_through_a_store() -> None:
 
 
 def test_a_rank_that_does_not_come_is_named() -> None:
-    """Rank 0 names who is missing, and the others that rank 0 is."""
+    """Rank 0 names the missing rank; the other ranks name rank 0."""
     store = distributed.HashStore()  # type: ignore[attr-defined]
 
     for rank, missing in ((0, 1), (1, 0)):

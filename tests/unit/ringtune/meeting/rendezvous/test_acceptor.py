@@ -80,7 +80,7 @@ def test_who_holds_the_key_is_let_in_with_what_it_says(open_acceptor: OpenAccept
 
 
 def test_another_key_is_an_error_for_the_caller(open_acceptor: OpenAcceptor) -> None:
-    """The acceptor proves itself first, so that it is the caller who notices."""
+    """The acceptor proves itself first, so that the caller detects the difference."""
     with pytest.raises(ConfigError, match="different job keys"):
         call(open_acceptor, key=b"x" * 32)
 
@@ -94,7 +94,7 @@ def test_who_has_initialised_less_often_is_told(open_acceptor: OpenAcceptor) -> 
 
 
 def test_who_has_initialised_more_often_waits(open_acceptor: OpenAcceptor) -> None:
-    """The acceptor's rank may still come to that point; until then nobody is let in."""
+    """The acceptor's rank may still come to that point; until then no caller is let in."""
     with pytest.raises(CollectiveTimeout, match="3th time"):
         call(open_acceptor, generation=4, limit_s=3)
 
@@ -159,12 +159,12 @@ GARBAGE = (
 
 
 def be_patient(opened: OpenAcceptor) -> None:
-    """Have an acceptor wait for long for what is to come."""
+    """Have an acceptor wait for long for a caller's next bytes."""
     opened.acceptor._terms = replace(opened.acceptor._terms, limit_s=3600.0)
 
 
 def stranger_at(address: Address) -> socket.socket:
-    """Return a connection that has said nothing yet; it waits without end."""
+    """Return a connection that has not sent a byte yet; it waits without end."""
     family = socket.AF_UNIX if address.scheme == "unix" else socket.AF_INET
     stranger = socket.socket(family, socket.SOCK_STREAM)
     stranger.settimeout(60)
@@ -174,7 +174,7 @@ def stranger_at(address: Address) -> socket.socket:
 
 @pytest.mark.parametrize("garbage", GARBAGE)
 def test_garbage_is_dropped_at_once(open_acceptor: OpenAcceptor, garbage: bytes) -> None:
-    """No limit is waited for, nobody is disturbed, and the next rank is let in."""
+    """The connection ends before any limit, no other one is disturbed, and the next rank is let in."""
     be_patient(open_acceptor)
     with stranger_at(open_acceptor.address) as stranger:
         stranger.sendall(garbage)

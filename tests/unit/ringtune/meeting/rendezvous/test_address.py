@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses: what they look like, and what happens where one cannot be listened on."""
+"""Addresses: their spelling, and the error where one cannot be listened on."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def test_an_address_is_read_and_written_alike(text: str, address: Address) -> No
     ],
 )
 def test_anything_else_is_no_address(text: str) -> None:
-    """Nothing is guessed."""
+    """A malformed address is an error that quotes it."""
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         Address.parse(text)
 
@@ -56,7 +56,7 @@ def test_who_listens_is_met_at_the_bound_address(address: Address) -> None:
 
 
 def test_only_the_named_interface_is_bound() -> None:
-    """Nobody listens on the host's other addresses."""
+    """The host's other addresses have no listener."""
     with listen(Address("tcp", "127.0.0.1")) as listener:
         elsewhere = Address("tcp", "127.0.0.2", bound_address(listener).port)
 

@@ -59,7 +59,7 @@ def test_what_rank_0_posts_the_others_read(book: Address) -> None:
 
 
 def test_a_reader_without_an_entry_gives_up_at_the_limit(book: Address) -> None:
-    """The error says what was waited for."""
+    """The error names the entry that did not come."""
     with pytest.raises(CollectiveTimeout, match="rank 0 did not say where it listens"):
         ask_address(book, member(1), 0.2)
 

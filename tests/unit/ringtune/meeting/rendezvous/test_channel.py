@@ -48,7 +48,7 @@ def test_messages_survive_any_cut(sent: list[dict[str, Any]], data: st.DataObjec
 
 @given(sent=st.lists(messages, min_size=1, max_size=3))
 def test_no_more_is_wanted_than_the_message_under_way(sent: list[dict[str, Any]]) -> None:
-    """A reader that takes what is wanted, and no more, ends exactly at the end of each message."""
+    """A reader that takes just the wanted bytes ends exactly at the end of each message."""
     stream = b"".join(encode_frame(message) for message in sent)
     decoder, taken = FrameDecoder(), 0
     received: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ def test_no_more_is_wanted_than_the_message_under_way(sent: list[dict[str, Any]]
 
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_waited_for(garbage: bytes) -> None:
-    """Any bytes give messages, an error of the channel, or nothing yet; never another error."""
+    """Any bytes give messages, an error of the channel, or an incomplete message; never another error."""
     decoder = FrameDecoder()
 
     try:
@@ -137,7 +137,7 @@ def test_a_socket_is_handed_on_without_a_byte_lost(channels: tuple[Channel, Chan
 
 
 def test_descriptors_travel_with_their_message(channels: tuple[Channel, Channel]) -> None:
-    """Received descriptors are copies, and are closed with the channel if nobody takes them."""
+    """Received descriptors are copies, and are closed with the channel unless the receiver takes them."""
     ours, theirs = channels
     read_end, write_end = os.pipe()
     theirs.send({"type": "taken"}, (write_end,))

@@ -21,7 +21,7 @@ def join(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_rank_that_sets_nothing_agrees() -> None:
-    """Rank 0's settings hold for ranks that say nothing."""
+    """Rank 0's settings hold for ranks without settings."""
     assert find_conflict(PLACE, OFFER, 1, join()) is None
 
 
@@ -51,7 +51,7 @@ def test_a_rank_that_sets_another_value_is_an_error(given: dict[str, Any], words
     [({"world_size": 3}, "world_size"), ({"version": "9"}, "version"), ({"host": 3}, "where it runs")],
 )
 def test_a_rank_of_another_world_is_an_error(changes: dict[str, Any], word: str) -> None:
-    """Another world size or version cannot take part, nor who does not say where it is."""
+    """A rank of another world size or version cannot take part, nor one without an address."""
     conflict = find_conflict(PLACE, OFFER, 1, join(**changes))
 
     assert isinstance(conflict, ConfigError)
@@ -80,5 +80,5 @@ def test_a_rank_of_another_host_agrees() -> None:
 
 
 def test_missing_ranks_are_named_in_order() -> None:
-    """Rank 0 is never missing, for it is who looks."""
+    """Rank 0 is never missing, for it looks for the others."""
     assert [1, 3] == missing_ranks(4, {2})

@@ -52,6 +52,6 @@ def test_hosts_without_a_common_network_need_a_route(monkeypatch: pytest.MonkeyP
 
 
 def test_loopback_declares_no_speed() -> None:
-    """Loopback has no speed, and neither has an address that nobody has."""
+    """Loopback has no speed, and neither has an address that no interface has."""
     assert link_bits_per_s("127.0.0.1") is None
     assert link_bits_per_s("192.0.2.1") is None

@@ -225,7 +225,7 @@ def test_ranks_without_shared_memory_use_tcp(monkeypatch: pytest.MonkeyPatch, na
 def test_what_is_wrong_on_one_rank_is_everybodys_error(
     monkeypatch: pytest.MonkeyPatch, ranks: Ranks, words: str
 ) -> None:
-    """All hear the same, soon, and nothing is left open."""
+    """All hear the same, soon, and no descriptor is left open."""
     before = descriptors()
 
     outcomes = ranks.meet(monkeypatch)
@@ -237,7 +237,7 @@ def test_what_is_wrong_on_one_rank_is_everybodys_error(
 
 
 def test_a_missing_rank_is_named_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rank 0 says who did not come; the others that it waited."""
+    """Rank 0 names the missing rank; the others say that it waited."""
     first, second = Ranks("abc", absent=(2,), limit_s=3.0).meet(monkeypatch)
 
     assert isinstance(first, CollectiveTimeout)

@@ -66,7 +66,7 @@ def test_a_fixed_number_waits_for_all() -> None:
 
 
 def test_a_fixed_number_turns_further_workers_away() -> None:
-    """The sentence names who is there already; a place that was lost can be taken."""
+    """The sentence names the workers that are there already; the place of a lost worker can be taken."""
     roster = FixedRoster(2)
 
     assert roster.refusal(newcomer(1), [newcomer(0)]) is None

@@ -100,7 +100,7 @@ def test_a_unix_socket_needs_no_tls(tls: Tls) -> None:
 
 @pytest.mark.parametrize("caller_has", [True, False])
 def test_a_rank_that_differs_is_told_and_rank_0_hears_why(*, caller_has: bool) -> None:
-    """Both modes are named on both sides, over any socket; rank 0 gets nothing of the rank but its failure."""
+    """Both sides name both modes, over any socket; rank 0 gets the rank's failure alone."""
     modes = (tls_by_job_key(), CLEAR) if caller_has else (CLEAR, tls_by_job_key())
     words = ("by the job key", "off") if caller_has else ("off", "by the job key")
     for scheme in ("tcp", "unix"):
@@ -160,7 +160,7 @@ def test_a_wrong_certificate_is_named(
 
 
 class Wire:
-    """A relay before a door, which may change what callers send, and keeps it.
+    """A relay before a door, which may change the callers' bytes, and keeps them.
 
     Attributes:
         address: Address of the relay.
@@ -199,7 +199,7 @@ class Wire:
 
 
 def test_what_passes_cannot_be_read(tls: Tls) -> None:
-    """The join and what follows are found on the way without TLS, and not with it."""
+    """The join and later messages can be read on the way without TLS, and not with it."""
     seen = {}
     for mode in (CLEAR, tls):
         with closing(Door(mode)) as door, closing(Wire(door.address, bytes)) as wire:
@@ -257,7 +257,7 @@ def test_a_certificate_without_the_job_key_is_not_enough(authority: Authority) -
 
 @contextmanager
 def between(door: Address, thief: Tls) -> Iterator[Address]:
-    """Listen as somebody who speaks TLS with both ends, and passes their messages on."""
+    """Listen as a stranger that speaks TLS with both ends, and passes their messages on."""
     listener = listen(Address("tcp", "127.0.0.1"))
     listener.setblocking(True)
 

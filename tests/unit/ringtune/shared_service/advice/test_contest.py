@@ -67,7 +67,7 @@ def test_opponents_that_adopted_a_rival_contest_a_config_and_do_not_put_it_out(r
 
 
 def test_nothing_is_confirmed_where_as_many_others_adopted_another() -> None:
-    """Fewer others change nothing; the same reporters, which hold one for the better, do not contest it."""
+    """Fewer other adopters do not contest it, nor do the same reporters if they find it the better one."""
     pair = contender("x", "ab")
 
     assert not place_of(pair, contender("y", "cd")).is_confirmed

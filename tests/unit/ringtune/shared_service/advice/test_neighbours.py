@@ -17,7 +17,7 @@ def test_a_layout_without_hierarchy_has_no_hierarchical_switch() -> None:
 
 
 def test_a_gain_of_a_switch_is_taken_off_where_it_cannot_act() -> None:
-    """There it ran with the switch, here it runs as the default: what the switch is expected to gain there goes."""
+    """There it ran with the switch, here it runs as the default: the switch's predicted gain there is taken off."""
     hierarchical = DEFAULT.replace({"hierarchical_allreduce": True})
     known = {"gradient_bytes": (4_000_000,) * 40, "baselines": [DEFAULT], "default_step_ms": 100.0}
 
@@ -54,7 +54,7 @@ def test_the_cost_model_says_what_a_layout_changes() -> None:
 
 
 def test_a_gain_is_moved_with_the_baseline_that_it_is_over() -> None:
-    """Over many messages a large buffer gains what they lose on the network, besides what the default loses."""
+    """The gain over many messages includes their extra time on the network, besides the gain over the default."""
     many_messages = DEFAULT.replace({"fusion_bytes": 0})
     known = {"gradient_bytes": (100_000,) * 400, "layouts": ((2,), (1,) * 16), "default_step_ms": 50.0}
 

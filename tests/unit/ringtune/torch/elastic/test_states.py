@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of torch's objects: what is saved comes back, exactly and in place. In a world of one."""
+"""States of torch's objects: saved values come back, exactly and in place. In a world of one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,7 +166,7 @@ def test_a_module_with_a_process_group_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_learning_rate_follows_the_size_if_asked_to() -> None:
-    """Scaling reaches the groups of all optimizers, and what schedulers start from."""
+    """Scaling reaches the groups of all optimizers, and the initial rates of schedulers."""
     state = adamw_state(scheduler=SCHEDULERS["lambda"])
 
     hvd.elastic.scale_learning_rate(Resize(state, 2, 4))
@@ -191,7 +191,7 @@ def test_a_policy_is_asked_when_the_state_comes_from_another_size() -> None:
 
 
 def test_a_snapshot_uses_its_memory_again() -> None:
-    """A later copy goes into the tensors of an earlier one where they fit, and shares nothing with its source."""
+    """A later copy goes into the tensors of an earlier one where they fit, and shares no memory with its source."""
     tree: dict[str, Any] = {"a": torch.ones(3), "b": [torch.zeros(2), 1], "c": (None, "x")}
     first = snapshot(tree)
     memory = first["a"].data_ptr()

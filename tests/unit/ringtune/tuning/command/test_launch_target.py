@@ -41,7 +41,7 @@ Answer = Callable[[Mapping[str, str]], Launched]
 
 
 class MeetingLauncher(CommandLauncher):
-    """Launches nothing: each launch waits until as many as expected run at the same time, and is then answered.
+    """Starts no process: each launch waits until as many as expected run at the same time, and is then answered.
 
     Attributes:
         at_once: Number of launches that are expected to run at the same time.
@@ -98,7 +98,7 @@ class ExpectedTarget(LaunchTarget):
 
 @pytest.fixture
 def stop() -> Iterator[StopRequest]:
-    """Yield a request to end that nobody has made."""
+    """Yield a request to end that has not been made."""
     with closing(StopRequest()) as request:
         yield request
 
@@ -150,7 +150,7 @@ def test_launches_run_at_the_same_time_with_files_of_their_own(stop: StopRequest
 
 
 def test_a_launch_that_fails_takes_no_other_with_it(stop: StopRequest, tmp_path: Path) -> None:
-    """Its window is void, its config given up; a group of configs that were all given up launches nothing."""
+    """Its window is void, its config given up; a group of configs that were all given up is not launched."""
     launcher = MeetingLauncher(stop)
     target = prepared(launcher, tmp_path)
     launcher.answer = lambda variables: FAILED if variables[SLOT_VARIABLE] == "0" else GOOD
@@ -179,7 +179,7 @@ def test_wrong_results_beside_others_are_found(stop: StopRequest, tmp_path: Path
 
 
 def test_a_command_that_cannot_run_beside_itself_ends_the_run(stop: StopRequest, tmp_path: Path) -> None:
-    """Alone it works: the refusal has the reason, and what to do."""
+    """Alone it works: the refusal has the reason and the remedy."""
     launcher = MeetingLauncher(stop)
     target = target_of(launcher, tmp_path)
     next(target.windows(*specs_of(target, BASELINE)))
@@ -197,7 +197,7 @@ def test_a_command_that_cannot_run_beside_itself_ends_the_run(stop: StopRequest,
 
 
 def test_what_was_complete_at_the_users_end_counts(stop: StopRequest, tmp_path: Path) -> None:
-    """The second launch has ended by itself before the first was stopped; nothing is launched afterwards."""
+    """The second launch has ended by itself before the first was stopped; no launch follows."""
     launcher = MeetingLauncher(stop)
     target = prepared(launcher, tmp_path)
     launcher.answer = lambda variables: STOPPED if variables[SLOT_VARIABLE] == "0" else GOOD

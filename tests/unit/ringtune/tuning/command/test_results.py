@@ -66,7 +66,7 @@ def test_nothing_is_compared_without_a_reference() -> None:
 
 
 def test_no_number_is_a_difference() -> None:
-    """The baseline itself may not give one: nothing could be told from it."""
+    """The baseline itself may not give one: no result could be compared with it."""
     check = ResultCheck(1e-3)
 
     assert "gives a result that is no number: result 2 is nan" == check.baseline_problem((1.0, math.nan), is_whole=True)

@@ -36,13 +36,13 @@ def test_what_is_no_time_is_left_out(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "said"), [("(", "no regular expression"), ("a", "0 groups"), ("(a)(b)", "2 groups")])
 def test_a_pattern_needs_one_group(text: str, said: str) -> None:
-    """The message says what the pattern has."""
+    """The message has the pattern's number of groups."""
     with pytest.raises(ConfigError, match=said):
         LineScore.of(text, higher_is_better=False)
 
 
 def test_a_group_that_took_no_part_is_left_out() -> None:
-    """An optional group may match nothing."""
+    """An optional group may match no text."""
     assert [] == LineScore.of("score(=[0-9]+)?", higher_is_better=False).times_ms("score")
 
 

@@ -35,7 +35,7 @@ Capture = pytest.CaptureFixture[str]
     ],
 )
 def test_impossible_requests_are_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
-    """The refusal has the fault and a right form; nothing is written."""
+    """The refusal has the fault and a right form; no file is written."""
     fields = {"target": "horovod", "command": ("true",), "output": tmp_path / "out", **changes}
 
     with pytest.raises(ConfigError, match=said):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the tuner says that nobody marks steps, and what it checks before training."""
+"""The tuner's warning that no step is marked, and its checks before training."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_a_job_that_does_nothing_yet_is_not_warned() -> None:
 
 @pytest.mark.parametrize("tensors", [1, 198, 20_000])
 def test_many_rounds_without_a_step_are_warned_of_once(tensors: int) -> None:
-    """The warning says what to call, and that marking a step is enough; a model of any size has as many rounds."""
+    """The warning names the call, and says that marking a step is enough; a model of any size has as many rounds."""
     watch = MarkerWatch()
 
     before = [watch.look(counters(tensors, rounds), now_s=rounds) for rounds in range(1, MARKER_LIMIT_ROUNDS)]
@@ -77,7 +77,7 @@ def test_a_log_that_cannot_be_written_is_found_before_training(tmp_path: Path) -
 
 
 def test_a_tuner_that_never_started_can_be_stopped(tmp_path: Path) -> None:
-    """When the ranks do not meet, the log is closed and nothing else happens."""
+    """When the ranks do not meet, the log is closed and the rest is left as it is."""
     autotune = Autotune(tmp_path, RegisteredCallbacks())
     autotune.prepare(Settings.from_environment({"AUTOTUNE_LOG": str(tmp_path / "t.jsonl"), "AUTOTUNE": "1"}))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is expected of a job before its first sample."""
+"""Tests of the prediction for a job before its first sample."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_without_measured_calls_usual_constants_are_taken() -> None:
 def test_where_nothing_is_reduced_nothing_is_expected(
     gradients: dict[tuple[str, tuple[int, ...]], int], ranks_per_host: list[int]
 ) -> None:
-    """No gradients, none with an element, or nobody to reduce them with."""
+    """No gradients, none with an element, or no other rank to reduce them with."""
     assert job_prior(gradients, ranks_per_host, [], is_hierarchical=False) is None
 
 

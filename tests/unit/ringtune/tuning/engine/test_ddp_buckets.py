@@ -19,7 +19,7 @@ def test_fusion_is_tuned_where_two_can_be_joined(sizes: tuple[int, ...]) -> None
 
 @pytest.mark.parametrize("sizes", [(25 * MIB,), (200 * MIB, 200 * MIB)])
 def test_fusion_is_pinned_where_it_cannot_act(sizes: tuple[int, ...]) -> None:
-    """One bucket, or none that fits beside another; the note says what would change that."""
+    """One bucket, or none that fits beside another; the note names the option that would change that."""
     buckets = DdpBuckets(sizes)
 
     assert ("cycle_ms",) == buckets.tunable(NAMES)
@@ -27,7 +27,7 @@ def test_fusion_is_pinned_where_it_cannot_act(sizes: tuple[int, ...]) -> None:
 
 
 def test_the_verdict_names_the_largest_bucket() -> None:
-    """In MiB, with what `bucket_cap_mb` would allow."""
+    """The size is in MiB, with the gain that another `bucket_cap_mb` would allow."""
     alone, two = DdpBuckets((25 * MIB,)).nothing_to_tune, DdpBuckets((25 * MIB, MIB)).nothing_to_tune
 
     assert alone.startswith("nothing to tune under DDP buckets of 25 MiB; a smaller bucket_cap_mb")

@@ -31,7 +31,7 @@ class ScriptedWindow:
 
 @dataclass
 class ScriptedEngine:
-    """Plays windows, nothings and errors in their order, and notes what it was asked for."""
+    """Plays windows, empty answers and errors in their order, and notes the calls."""
 
     script: list[Any] = field(default_factory=list)
     begun: list[tuple[Any, ...]] = field(default_factory=list)
@@ -113,7 +113,7 @@ def test_a_config_reaches_the_engine_field_by_field() -> None:
 
 
 def test_different_configs_have_different_hashes() -> None:
-    """The engine compares what the tuner chose."""
+    """The engine compares the tuner's choices by their hashes."""
     hashes = {engine_config(default_config().replace({"chunk_bytes": size})).hash() for size in ("auto", 65536, 131072)}
 
     assert 3 == len(hashes)
@@ -147,7 +147,7 @@ def test_a_refused_config_is_the_tuners_own_error() -> None:
 
 
 def test_space_and_baseline_are_handed_through() -> None:
-    """The target says what may be tried and where the job stands."""
+    """The target gives the legal configs and the job's present config."""
     target, _, _ = make_target([])
 
     assert "ringtune" == target.name

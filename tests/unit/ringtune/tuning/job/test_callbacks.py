@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callbacks hear everything in order, on threads of their own, and disturb nobody."""
+"""Callbacks hear every event in order, on threads of their own, and disturb no other observer."""
 
 import threading
 from dataclasses import dataclass, field

@@ -35,7 +35,7 @@ def test_the_live_line_leaves_out_what_is_not_known() -> None:
 
 
 def test_the_verdict_says_what_changed_what_it_cost_and_where_the_log_is() -> None:
-    """The answer stands alone on the first line; what explains it is indented below."""
+    """The answer stands alone on the first line; its explanation is indented below."""
     text = result_text(RESULT, "tune.jsonl")
 
     first, *below = text.splitlines()
@@ -166,7 +166,7 @@ def test_after_the_verdict_no_line_and_no_thread_is_left(capfd: pytest.CaptureFi
 
 
 def test_a_decision_that_is_watched_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
-    """A job may be watched for weeks: there is nothing to show of it."""
+    """A job may be watched for weeks: its progress is not shown."""
     display = TuningDisplay(None)
 
     display.progress(replace(PROGRESS, phase=Phase.WATCH))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configs that fail: what designers hear of them, and how the log gives them back."""
+"""Configs that fail: the trials that designers hear of, and their way through the log."""
 
 import math
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def test_what_failed_before_a_kill_is_told_too() -> None:
     told: list[Trial] = []
 
     class Listener(DesignerWrapper):
-        """Keeps what it is told."""
+        """Keeps the trials that it gets."""
 
         def update(self, trials: Sequence[Trial]) -> None:
             """Keep the trials."""
@@ -81,7 +81,7 @@ def test_what_was_above_a_limit_is_remembered_up_to_that_limit(
 
 
 def test_other_questions_say_nothing_about_memory(tmp_path: Path) -> None:
-    """Runs without a limit say nothing, either."""
+    """Runs without a limit do not count, either."""
     write_limited_run(tmp_path / "log", 1000, {"target": "mpich"})
     write_limited_run(tmp_path / "log", None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock that lets one search at a time run on a host: who holds it, and what frees it."""
+"""The lock that lets one search at a time run on a host: its holder, and the events that free it."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ time.sleep(600)
 
 
 def no_warning(text: str) -> None:
-    """Fail: nothing is in the way."""
+    """Fail, as no warning is expected."""
     pytest.fail(text)
 
 
@@ -115,7 +115,7 @@ def test_only_its_user_can_read_it(path: Path) -> None:
 
 @pytest.mark.parametrize("obstacle", ["link", "pipe", "folder", "parent"])
 def test_a_file_that_cannot_be_used_costs_one_warning(path: Path, obstacle: str) -> None:
-    """The job tunes without turns, and waits for nobody."""
+    """The job tunes without turns, and does not wait."""
     if obstacle == "parent":
         path.parent.write_text("a file")
     else:

@@ -95,7 +95,7 @@ def job_on(hosts: list[Path], name: str = "") -> Iterator[Job]:
 
 
 def is_free(host: Path) -> bool:
-    """Return whether nobody holds a host's lock."""
+    """Return whether a host's lock is free."""
     lock = HostLock(host, pytest.fail)
     try:
         return lock.try_take()
@@ -111,7 +111,7 @@ def wait_for(turn: HostsTurn) -> None:
 
 
 def wait_until_free(host: Path) -> None:
-    """Look until nobody holds a host's lock."""
+    """Look until a host's lock is free."""
     event = threading.Event()
     while not is_free(host):
         event.wait(0.001)

@@ -74,7 +74,7 @@ def test_machines_that_are_alike_are_one() -> None:
 
 
 def test_labels_are_what_the_variables_say() -> None:
-    """A name that is given to the machines, else what overrides their fingerprint."""
+    """The machines' given name comes first, else the word that overrides their fingerprint."""
     settings = Settings.from_environment(
         {
             "AUTOTUNE_JOB_NAME": " first try ",

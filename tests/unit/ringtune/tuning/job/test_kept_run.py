@@ -65,7 +65,7 @@ def test_an_ended_job_leaves_its_samples(memory: Memory) -> None:
 
 
 def test_a_killed_job_has_left_what_it_measured_until_shortly_before(memory: Memory) -> None:
-    """Nobody closes the log of a killed job: its first samples are written at once, others at intervals."""
+    """A killed job does not close its log: its first samples are written at once, others at intervals."""
     clock = StandingClock()
     run = KeptRun(memory, clock)
     counts = []

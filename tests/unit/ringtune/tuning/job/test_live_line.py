@@ -23,7 +23,7 @@ def test_the_line_comes_back_by_itself() -> None:
 
 
 def test_a_closed_line_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:
-    """Nothing is drawn after close()."""
+    """No line is drawn after close()."""
     threads = set(threading.enumerate())
     live = LiveLine(LineScreen(is_relayed=True))
     live.show("here")
@@ -49,7 +49,7 @@ def test_a_line_is_cut_to_the_terminal() -> None:
 def test_a_terminal_is_the_launchers_where_it_says_so(
     value: str, is_relayed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The launcher's variable marks its terminal; any other value counts for nothing."""
+    """The launcher's variable marks its terminal; any other value is ignored."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("RINGTUNE_TERMINAL_COLUMNS", value)
 

@@ -43,7 +43,7 @@ def notes_of(capfd: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_a_whole_file_is_read_without_a_warning(store: StudyStore, capfd: pytest.CaptureFixture[str]) -> None:
-    """One line says what the search begins with."""
+    """One line names the studies with which the search begins."""
     space = SyntheticTarget().space()
 
     studies = Memory(store, Console(0, "info")).priors(KEY, space, 0)

@@ -16,7 +16,7 @@ class FailingObserver(ClosedObserver):
 
 
 def unheard(text: str) -> None:
-    """Fail: nothing was to be warned of."""
+    """Fail, as no warning is expected."""
     raise AssertionError(text)
 
 

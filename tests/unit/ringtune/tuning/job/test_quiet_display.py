@@ -13,7 +13,7 @@ KEPT = replace(RESULT, adopted=False, config=BASELINE, verdict="keeping default:
 
 
 def shown(capfd: pytest.CaptureFixture[str], *, level: str, adopted: list[bool]) -> list[str]:
-    """Return the first lines of what is shown of a run with these verdicts, a warning and a wait."""
+    """Return the first lines of the display of a run with these verdicts, a warning and a wait."""
     display = QuietDisplay(Console(0, level), None, lambda: None)
     display.progress(PROGRESS)
     display.warned("step times have changed")
@@ -37,7 +37,7 @@ def test_an_adopted_config_and_its_end_are_told(capfd: pytest.CaptureFixture[str
 
 
 def test_all_of_it_is_there_at_level_info(capfd: pytest.CaptureFixture[str]) -> None:
-    """A person who looks for it finds the warning, the wait and the verdict."""
+    """At this level the warning, the wait and the verdict are shown as well."""
     lines = shown(capfd, level="info", adopted=[False])
 
     assert ["step times", "another job", "keeping default"] == [

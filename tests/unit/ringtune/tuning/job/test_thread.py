@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 0's tuning thread: what it does with a job that is tuned, that fails, and that never returns."""
+"""Rank 0's tuning thread: with a job that is tuned, one that fails, and one that never returns."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -117,7 +117,7 @@ def test_a_job_is_tuned_to_its_decision() -> None:
 
 
 def test_a_job_that_cannot_begin_is_not_asked() -> None:
-    """The warning reaches the observers; the ranks hear that nothing is tried."""
+    """The warning reaches the observers; the ranks hear that no config is tried."""
     world = World()
     job = ScriptedJob(world.closing, can_begin=False)
 
@@ -129,7 +129,7 @@ def test_a_job_that_cannot_begin_is_not_asked() -> None:
 
 
 def test_a_job_that_fails_costs_one_warning() -> None:
-    """Training goes on: nothing is raised, the ranks hear of the end, and the sinks are closed."""
+    """Training goes on: no error is raised, the ranks hear of the end, and the sinks are closed."""
     world = World()
     job = ScriptedJob(world.closing, error=ZeroDivisionError("a defect"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that waits for its turn: what it trains under, what it says, and when it goes on."""
+"""A job that waits for its turn: the config that it trains with, its lines, and the end of the wait."""
 
 import re
 from dataclasses import dataclass, field
@@ -43,11 +43,11 @@ class CountedTurn:
         return self.attempts == self.comes_at
 
     def release(self) -> None:
-        """Do nothing."""
+        """Ignore it, as no lock is held."""
 
 
 class People:
-    """Notes all that is said, and what stays on the terminal.
+    """Notes all lines, and marks those that stay on the terminal.
 
     Attributes:
         said: The lines.
@@ -82,7 +82,7 @@ def adopted_in(store: StudyStore, *, run_id: str = "run", key: dict[str, object]
 
 
 def wait(turn: CountedTurn, store: StudyStore, target: SyntheticTarget, holders: list[str]) -> tuple[bool, list[str]]:
-    """Wait for a turn; return whether it came, and what people were told."""
+    """Wait for a turn; return whether it came, and the lines of the display."""
     people = People()
     waiting = TurnWait(turn, Memory(store, Console(0)), people, turn.closing)
     came = waiting.wait(lambda: Standby(target, KEY), lambda: holders.pop(0) if len(holders) > 1 else holders[0])
@@ -102,7 +102,7 @@ def store(tmp_path: Path) -> StudyStore:
 
 
 def test_a_job_whose_turn_it_is_says_nothing(store: StudyStore, target: SyntheticTarget) -> None:
-    """Nobody else tunes: the search begins at once."""
+    """No other job tunes: the search begins at once."""
     assert (True, []) == wait(CountedTurn(1), store, target, [OTHER])
 
 
@@ -159,7 +159,7 @@ def test_a_decision_that_comes_meanwhile_is_taken_over(store: StudyStore, target
 
 
 def test_a_job_that_ends_first_has_no_turn(store: StudyStore, target: SyntheticTarget) -> None:
-    """No search begins; its last word stays on the terminal, and says who tuned and what it has trained with."""
+    """No search begins; its last line stays on the terminal, and names the tuning job and its own config."""
     came, said = wait(CountedTurn(0), store, target, [OTHER])
 
     assert not came

@@ -32,7 +32,7 @@ def opened(*, epoch: int = 0, settle_steps: int = 0, steps: int = 3, limit_ms: f
 
 
 def test_a_window_has_the_durations_after_the_settling_steps() -> None:
-    """The first end begins a step; what settles is skipped; the next window waits to be begun."""
+    """The first end begins a step; settling steps are skipped; the next window waits to be begun."""
     builder = opened(settle_steps=2)
 
     (window,) = windows_of(builder, ends([9, 8, 1, 2, 3, 4, 5]))

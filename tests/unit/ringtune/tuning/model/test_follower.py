@@ -66,7 +66,7 @@ class Model:
         return self.words
 
     def follow(self, steps: object) -> list[object]:
-        """Report nothing: the test ends the steps."""
+        """Return no steps: the test ends the steps."""
         return []
 
     def objection(self) -> str | None:
@@ -94,7 +94,7 @@ class Clock:
     """A clock on which no step ends."""
 
     def mark(self, step: int, epoch: int) -> list[object]:
-        """Return nothing."""
+        """Return no durations."""
         return []
 
 
@@ -106,13 +106,13 @@ class NoMemory:
         return -MIB
 
     def reset(self) -> None:
-        """Forget nothing."""
+        """Ignore it, as the room is fixed."""
 
 
 def train(
     ranks: Ranks, model: Model, memory: NoMemory | None = None, wish: Words = FIRST
 ) -> tuple[Exchange, list[str]]:
-    """Train rank 0 for a few rounds; return its exchange, and what it warned of."""
+    """Train rank 0 for a few rounds; return its exchange, and its warnings."""
     exchange, warnings = Exchange(FIRST), list[str]()
     exchange.ask(wish)
     follower = Follower(ranks, model, FollowerLinks(exchange, Clock(), warnings.append, memory=memory))  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ ENDS = {
 
 @pytest.mark.parametrize(("ranks", "model", "memory", "reason"), ENDS.values(), ids=ENDS)
 def test_an_end_has_its_reason(ranks: Ranks, model: Model, memory: NoMemory | None, reason: str) -> None:
-    """The tuning thread learns why it has nothing more to tune, also where another rank shows the warning."""
+    """The tuning thread learns why tuning is over, also where another rank shows the warning."""
     exchange, warnings = train(ranks, model, memory, OTHER)
 
     assert exchange.closing.is_set()
@@ -158,7 +158,7 @@ def test_an_end_has_its_reason(ranks: Ranks, model: Model, memory: NoMemory | No
 
 
 def test_the_last_wish_is_no_reason() -> None:
-    """The tuning thread itself has ended: nothing is warned of."""
+    """The tuning thread itself has ended: no warning follows."""
     exchange, warnings = train(Ranks(lambda own: Round(own.step, Wish(0, FIRST, is_last=True), None)), Model())
 
     assert exchange.closing.is_set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tuning run of one model: what it does where there is nothing to tune, and at its end."""
+"""The tuning run of one model: without a knob to tune, and at its end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class AskingMemory(Memory):
 
 
 def thread_with(memory: Memory, exchange: Exchange, warnings: list[str]) -> TuningThread:
-    """Return the thread of a run that has nothing to tune."""
+    """Return the thread of a run that has no knob to tune."""
     space = bucket_space(SIZES, 1 << 20, is_fixed=True)
     identity = JobIdentity({"model": "m"}, (2,), (), {})
     settings = Settings.from_environment({})

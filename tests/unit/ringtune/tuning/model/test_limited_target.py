@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A live model whose memory is limited: what needs too much is void, before or after it was tried."""
+"""A live model whose memory is limited: a config that needs too much is void, before or after its trial."""
 
 import threading
 

@@ -19,7 +19,7 @@ def merged(rounds: list[list[int]]) -> list[int]:
 
 
 def test_rank_0s_wish_reaches_everybody() -> None:
-    """The other ranks have none, and add nothing."""
+    """The other ranks have none, and add zeros."""
     said = [Round(8, WISH if rank == 0 else None, None) for rank in range(WORLD)]
 
     agreed = Round.from_words(merged([one.words(WORLD, 2) for one in said]), WORLD)
@@ -67,7 +67,7 @@ def test_the_least_room_of_any_rank_counts() -> None:
 
 
 def test_one_rank_that_cannot_change_is_enough() -> None:
-    """The vote is unanimous or nothing."""
+    """The vote must be unanimous."""
     votes = [Vote(99, has_failed=rank == 2) for rank in range(WORLD)]
 
     outcome = votes[0].check_equal(merged([vote.words() for vote in votes]), TEXTS)

@@ -14,7 +14,7 @@ from tests.unit.ringtune.marked_device import Device
 
 @pytest.fixture
 def device() -> Device:
-    """Return a device that has done nothing."""
+    """Return an idle device."""
     return Device()
 
 
@@ -40,7 +40,7 @@ def test_steps_take_what_the_device_takes(device: Device, clock: DeviceSteps) ->
 
 
 def test_an_event_that_the_device_has_not_passed_is_left_for_later(device: Device, clock: DeviceSteps) -> None:
-    """Nothing waits for it, and no later one goes before it."""
+    """No thread waits for it, and no later one goes before it."""
     clock.mark(1, 0)
     clock.mark(2, 0)
     device.pass_event(5.0)

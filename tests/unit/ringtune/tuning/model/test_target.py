@@ -47,7 +47,7 @@ def test_a_config_becomes_a_wish_with_a_new_epoch() -> None:
 
 
 def test_the_last_wish_keeps_its_sizes() -> None:
-    """The end changes nothing about the buckets."""
+    """The end leaves the buckets as they are."""
     target, exchange = make_target()
     target.apply(OTHER.to_config())
 
@@ -57,7 +57,7 @@ def test_the_last_wish_keeps_its_sizes() -> None:
 
 
 def test_a_decision_lasts_until_something_else_is_asked_for() -> None:
-    """A decision holds until another request; a request for the config in force tries nothing."""
+    """A decision holds until another request; a request for the config in force is no trial."""
     target, exchange = make_target()
 
     exchange.settle()
@@ -85,7 +85,7 @@ def test_only_the_first_window_settles() -> None:
 
 
 def test_the_end_of_the_job_ends_a_wait_that_has_begun() -> None:
-    """Nobody marks a step any more; the tuning thread notices."""
+    """Steps are no longer marked; the tuning thread notices."""
     target, exchange = make_target()
     threading.Timer(0.05, exchange.closing.set).start()
 
@@ -96,7 +96,7 @@ def test_the_end_of_the_job_ends_a_wait_that_has_begun() -> None:
 
 
 def test_steps_that_nobody_read_are_in_no_window() -> None:
-    """Steps that nobody read may be minutes old, and from another state of the machine."""
+    """Unread steps may be minutes old, and from another state of the machine."""
     target, exchange = make_target()
     for step in range(7):
         exchange.put(StepEnd(step, 0.001 * step, 0))

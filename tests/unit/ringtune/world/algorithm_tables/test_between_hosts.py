@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates between hosts: their prediction, and what is measured of it on networks of any delay and rate."""
+"""Candidates between hosts: their prediction, and their measurement on networks of any delay and rate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ SLOW = LinkTimes(latency_s=5e-3, byte_s=8e-9)
 
 
 def hosts_of(ranks_per_host: list[int], *, is_hierarchical: bool = False) -> HostsToMeasure:
-    """Return what there is to measure in a layout."""
+    """Return the candidates and rows to measure in a layout."""
     hosts = [host for host, ranks in enumerate(ranks_per_host) for _ in range(ranks)]
     by_host = is_hierarchical or max(ranks_per_host) == 1
     return HostsToMeasure(
@@ -49,7 +49,7 @@ def test_each_algorithm_between_hosts_has_a_prediction(ranks_per_host: list[int]
 
 @dataclass
 class SimulatedNetwork:
-    """Calls that take what the prediction says, times `factor`, and a clock that they move."""
+    """Calls that take the predicted time, times `factor`, and a clock that they move."""
 
     links: LinkTimes
     ranks_per_host: list[int]

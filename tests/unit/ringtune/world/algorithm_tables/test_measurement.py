@@ -31,7 +31,7 @@ Cost = Callable[[int, str, int], float]
 
 @dataclass
 class Machine:
-    """Calls that take what `cost` says, in seconds, and a clock that they move; `scatter` multiplies each batch."""
+    """Calls that take the seconds that `cost` returns, and a clock that they move; `scatter` multiplies each batch."""
 
     cost: Cost
     scatter: Callable[[], float] = lambda: 1.0
@@ -54,7 +54,7 @@ class Machine:
 
 
 def memory(size_bytes: int, _algorithm: str, _chunk_bytes: int) -> float:
-    """Return the cost of a machine on which nothing matters but the size: 1 us and 4 GB/s."""
+    """Return the cost of a machine on which just the size matters: 1 us and 4 GB/s."""
     return 1e-6 + size_bytes / 4e9
 
 
@@ -118,7 +118,7 @@ def test_noise_replaces_nothing(seed: int) -> None:
 
 
 class Fickle(Machine):
-    """One candidate at one size takes, batch by batch, what `factors` says of the others' time; the last one stays."""
+    """One candidate at one size takes `factors` of the others' time, batch by batch; the last one stays."""
 
     factors: tuple[float, ...] = ()
 
@@ -201,7 +201,7 @@ def test_the_limit_holds_on_machines_of_any_speed(bytes_per_s: float, latency_s:
 
 
 def test_a_fast_machine_has_every_size_measured() -> None:
-    """The limit is no reason to leave out what there is time for."""
+    """No size is left out while there is time for it."""
     machine = Machine(lambda size, _algorithm, _chunk: 2e-5 + size / 5e9)
 
     rows_of(on_one_host(), machine)
@@ -211,7 +211,7 @@ def test_a_fast_machine_has_every_size_measured() -> None:
 
 
 def test_a_link_that_slows_down_meanwhile_costs_one_batch_at_most() -> None:
-    """No round is completed once the time is over, and half a round decides nothing."""
+    """No round is completed once the time is over, and half a round is ignored."""
     begun: list[int] = []
 
     def slower_and_slower(size: int, algorithm: str, chunk: int) -> float:
@@ -245,7 +245,7 @@ def test_without_time_everything_stays_compiled_in() -> None:
 
 @pytest.mark.parametrize("limit_s", [0.0, 0.003, 0.03, 0.1, 0.3, 1.0])
 def test_rows_serve_every_message_however_far_the_measurement_came(limit_s: float) -> None:
-    """Bounds ascend, and the last row has none; what was measured comes first."""
+    """Bounds ascend, and the last row has none; measured sizes come first."""
 
     def small_chunks_are_quick(size: int, algorithm: str, chunk: int) -> float:
         return memory(size, algorithm, chunk) * (0.5 + chunk / MIB)
@@ -295,7 +295,7 @@ def test_many_ranks_of_a_host_have_smaller_messages(ranks: int) -> None:
 
 
 def test_short_calls_are_timed_in_batches() -> None:
-    """A clock's own time is no part of what is compared."""
+    """A clock's own time is no part of the compared times."""
     calls: list[int] = []
 
     class Counting(Machine):

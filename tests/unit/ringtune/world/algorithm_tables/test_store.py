@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> TableStore:
 
 
 def test_what_was_kept_is_found(store: TableStore) -> None:
-    """The folder is made, and the file holds what the table is for."""
+    """The folder is made, and the file holds the key of its table."""
     path = store.save(KEY, TABLE)
 
     assert TABLE == store.load(KEY)
@@ -107,7 +107,7 @@ BROKEN = {
 
 
 def test_a_table_without_calls_is_one(store: TableStore) -> None:
-    """A file that someone wrote by hand need not say what calls took."""
+    """A table written by hand need not have the times of calls."""
     path = store.save(KEY, TABLE)
     path.write_text(json.dumps({name: value for name, value in TABLE.to_json().items() if name != "calls"}))
 
@@ -156,7 +156,7 @@ def test_a_full_disk_keeps_the_old_table_and_leaves_nothing(store: TableStore) -
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
-    """The caller says what it means for the job."""
+    """The caller decides the consequence for the job."""
     (tmp_path / "cache").write_text("no folder")
 
     with pytest.raises(OSError, match="Not a directory|File exists"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what explains a single measured step."""
+"""Tests of the explanation of a single measured step."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the cost model as a prior: its calibration, and that it agrees with what it is made for."""
+"""Tests of the cost model as a prior: its calibration, and its agreement with true step times."""
 
 from dataclasses import replace
 from typing import Any
@@ -58,7 +58,7 @@ def test_constants_that_the_start_got_wrong_are_learned_from_the_trials() -> Non
 
 @pytest.mark.parametrize(("byte_std", "is_learned"), [(0.0, False), (3.0, True)])
 def test_a_link_that_the_start_said_little_of_is_learned_from_the_trials(byte_std: float, is_learned: bool) -> None:
-    """In a large ring latency hid it; steps that it takes most of outweigh what was guessed, unless that was sure."""
+    """In a large ring latency hid it; steps that it dominates outweigh the guess, unless that was sure."""
     true, guessed = (EngineCosts(link=LinkCosts(byte_s=byte_s, byte_std=byte_std)) for byte_s in (8e-9, 0.8e-9))
     on = default_config().replace({"hierarchical_allreduce": True})
     configs = [default_config(), on, on.replace({"chunk_bytes": 4 << 20})]
@@ -71,7 +71,7 @@ def test_a_link_that_the_start_said_little_of_is_learned_from_the_trials(byte_st
 
 
 def test_a_job_that_hardly_computes_is_recognised() -> None:
-    """Communication many times longer than backward hides nothing, and a long cycle costs nothing."""
+    """Communication many times longer than backward is hardly hidden, and a long cycle is free."""
     slow = EngineCosts(link=LinkCosts(latency_s=40e-6, byte_s=8e-9))
     job = JobShape((88_000,) * 158, (2, 2))
     on = default_config().replace({"hierarchical_allreduce": True})

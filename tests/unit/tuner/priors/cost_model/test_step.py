@@ -36,7 +36,7 @@ def test_without_fusion_every_tensor_pays_for_a_message() -> None:
 
 
 def test_a_cycle_longer_than_backward_hides_nothing() -> None:
-    """All is reduced after backward, at the cost of one batch; beyond that a longer cycle changes nothing."""
+    """All is reduced after backward, at the cost of one batch; beyond that a longer cycle has no effect."""
     roomy = JobShape(TENSORS, (4, 4, 4, 4), is_crowded=False)
     whole = step_s(roomy, cycle_ms=50.0)
 
@@ -93,7 +93,7 @@ def test_blocks_that_travel_whole_are_sent_to_every_host() -> None:
 
 
 def test_ranks_of_a_host_share_its_memory() -> None:
-    """Eight that move as many bytes at once take four times as long as two; here links cost nothing."""
+    """Eight that move as many bytes at once take four times as long as two; here links are free."""
     quick = EngineCosts(link=LinkCosts(latency_s=0.0, byte_s=0.0, message_s=0.0, copied_byte_s=0.0))
     two, eight = (
         step_s(JobShape(TENSORS, (ranks,) * 4, is_crowded=False), quick, hierarchical_allreduce=True, cycle_ms=50.0)

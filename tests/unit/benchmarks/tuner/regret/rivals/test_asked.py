@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samplers of other libraries: what they see of the space, and what they are told."""
+"""Samplers of other libraries: their view of the space, and the measurements that they receive."""
 
 import math
 
@@ -13,7 +13,7 @@ SPACE = search_space({}, default_config())
 
 
 class NotingSampler:
-    """Asks for the first values first, and notes what it is told."""
+    """Asks for the first values first, and notes the measurements that it receives."""
 
     def __init__(self, grid: KnobGrid, seed: int, launches: int) -> None:
         """Begin without a note."""
@@ -32,7 +32,7 @@ class NotingSampler:
 
 
 def noting() -> tuple[AskedDesigner, list[tuple[Config, float]]]:
-    """Return a designer, and what its sampler is told."""
+    """Return a designer, and the measurements that its sampler receives."""
     made: list[NotingSampler] = []
 
     def make(grid: KnobGrid, seed: int, launches: int) -> NotingSampler:

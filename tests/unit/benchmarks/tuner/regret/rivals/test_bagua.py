@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bagua's scheme does what Bagua does: its space, its start, its rule for the best."""
+"""Bagua's scheme is restated faithfully: its space, its start, its rule for the best."""
 
 import math
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grid designer tries what a patient person would, in that order."""
+"""The grid designer tries the configs of a patient person, in that order."""
 
 import math
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod's scheme does what Horovod does: the order of its search, its restarts, its rule for the best."""
+"""Horovod's scheme is restated faithfully: the order of its search, its restarts, its rule for the best."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def searched(rounds: int) -> list[Config]:
 
 
 def test_each_combination_of_switches_is_searched_anew_from_the_same_points() -> None:
-    """The cache is off at first, although that is not the default; then it is on, and nothing was learned."""
+    """The cache is off at first, against the default; with the cache on, the search begins without earlier samples."""
     suggested = searched(2 * SAMPLES_PER_COMBINATION)
 
     switches = [config["response_cache"] for config in suggested]

@@ -16,7 +16,7 @@ INITIAL_POINTS = 10
 
 
 def test_the_model_decides_after_ten_samples() -> None:
-    """Until then the points do not depend on what was measured."""
+    """Until then the points do not depend on the measurements."""
     rounds = INITIAL_POINTS + 3
     first, second = (
         asked(SkoptHedgeDesigner(SPACE, 0), rounds, surface, [default_config()])

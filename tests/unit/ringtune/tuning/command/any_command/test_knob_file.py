@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Knob files are read strictly: each fault is named with file, line, key, value and what is allowed."""
+"""Knob files are read strictly: each fault is named with file, line, key, value and the allowed values."""
 
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def test_a_fault_is_named(tmp_path: Path, old: str, new: str, said: str) -> None
     ],
 )
 def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    """An example is shown where there is nothing to correct; nothing in the file is executed."""
+    """An example is shown where no key can be corrected; the file is never executed."""
     with pytest.raises(ConfigError, match=said):
         read_knob_file(written(tmp_path, text))
 

@@ -103,7 +103,7 @@ def test_a_job_without_such_knobs_is_told(
 
 
 def megatron_options(command: list[str]) -> argparse.Namespace:
-    """Return what Megatron's parser makes of a command, if its rules allow it."""
+    """Return a command's options as Megatron's parser reads them, if its rules allow it."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     for switch in SWITCHES:
         parser.add_argument(switch, action="store_true")
@@ -130,7 +130,7 @@ def megatron_options(command: list[str]) -> argparse.Namespace:
     ],
 )
 def test_megatron_accepts_every_command_line(given: str, names: set[str]) -> None:
-    """Flags that need others come with them alone; what the user has given and no knob is stays."""
+    """Flags that need others come with them alone; the user's options that are no knobs stay."""
     command = ["torchrun", "--nproc-per-node", "8", "pretrain_gpt.py", *given.split(), "--train-iters", "20"]
     engine = command_engine("megatron", knobs_for("megatron", None), command)
     rng = np.random.default_rng(2)

@@ -40,7 +40,7 @@ def test_the_baseline_sets_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_config_can_be_tried_and_written(name: str) -> None:
-    """Values are one-line words, files are text or a table that can be read, and what a trial names is written."""
+    """Values are one-line words, files are text or a readable table, and every file that a trial names is written."""
     engine = find_engine(name)
     rng = np.random.default_rng(5)
 

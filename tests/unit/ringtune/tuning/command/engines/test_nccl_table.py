@@ -95,7 +95,7 @@ def test_a_changed_byte_is_noticed(rules: list[Rule], data: st.DataObject) -> No
     ],
 )
 def test_impossible_rules_are_refused(rule: Rule, named: str) -> None:
-    """The message names what is wrong."""
+    """The message names the fault."""
     with pytest.raises(ConfigError, match=named):
         encode_table([rule])
 
@@ -110,7 +110,7 @@ def test_there_is_a_limit_to_the_rules() -> None:
 
 
 def test_a_table_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    """A reader of the old table keeps it, and nothing else lies in the folder."""
+    """A reader of the old table keeps it, and no other file lies in the folder."""
     path = tmp_path / "new" / "table"
     write_table(path, [Rule("allreduce", "ring")])
 

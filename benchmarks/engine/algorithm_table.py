@@ -60,7 +60,7 @@ def block_us(tensor: torch.Tensor, rows: Rows, calls: int) -> float:
 
 
 def measure(size_bytes: int, tables: Sequence[Rows], pairs: int) -> list[list[float]]:
-    """Return each table's microseconds, one value per pair; who is first alternates."""
+    """Return each table's microseconds, one value per pair; the first one of a pair alternates."""
     tensor = torch.zeros(size_bytes // 4)
     calls = max(MIN_CALLS, min(MAX_CALLS, BYTES_PER_BLOCK // size_bytes))
     times: list[list[float]] = [[] for _ in tables]

@@ -147,7 +147,7 @@ def measure(layer: MeasuredLayer, rounds: int) -> Table:
 
 
 def traced(layer: MeasuredLayer) -> Table:
-    """Return a table of what each lap took."""
+    """Return a table of the seconds of each lap."""
     found = []
     for elements in ELEMENTS:
         calls = max(2, CALLS_BYTES // (4 * elements))

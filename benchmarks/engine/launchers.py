@@ -6,8 +6,8 @@ Start it by `python -m benchmarks.engine.launchers`, after `make setup setup-mpi
 median step time. A launcher is compared with plain `ringtune run` in the same environment and round, so that the
 launcher is the only difference. `ringtune run, again` is compared in the same way: it shows the noise of the method.
 
-All launches have one thread for numpy (`OMP_NUM_THREADS=1`, torchrun's setting) and shared memory. Launchers bind
-nothing; the job binds each rank to a core. There is no Slurm here: two processes get the variables that srun sets.
+All launches have one thread for numpy (`OMP_NUM_THREADS=1`, torchrun's setting) and shared memory. Launchers do not
+bind ranks; the job binds each rank to a core. There is no Slurm here: two processes get the variables that srun sets.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def srun_tasks(_programs: Path, rank: Command) -> Sequence[Process]:
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment, what makes it, and the launchers that can be compared in it."""
+    """A virtual environment, the command that makes it, and the launchers that can be compared in it."""
 
     folder: str
     made_by: str
@@ -128,7 +128,7 @@ Report = Mapping[str, Any]
 
 
 def check_environments(names: Sequence[str]) -> None:
-    """End with what has to be called, if an environment is missing or was made by an older version."""
+    """End with the command to call, if an environment is missing or was made by an older version."""
     for environment in (ENVIRONMENTS[name] for name in names):
         python = environment.programs / "python"
         if not python.exists() or not is_current(python):
@@ -150,7 +150,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def launch(processes: Sequence[Process]) -> Report:
-    """Run a job to its end and return what its rank 0 has printed."""
+    """Run a job to its end and return the output of its rank 0."""
     running = [
         subprocess.Popen(
             process.command,
@@ -181,7 +181,7 @@ def report_in(text: str) -> Report:
 
 
 def measure(names: Sequence[str], rounds: int, steps: int) -> dict[str, dict[str, list[Report]]]:
-    """Return what launches have reported, one per round, by environment and launcher."""
+    """Return the reports of launches, one per round, by environment and launcher."""
     job: Command = [JOB, "--ranks", str(RANKS), "--steps", str(steps)]
     reports: dict[str, dict[str, list[Report]]] = {
         name: {way: [] for way in ENVIRONMENTS[name].launchers} for name in names

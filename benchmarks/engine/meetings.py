@@ -47,7 +47,7 @@ class Service(Protocol):
         """Return a descriptor that is readable while there is something to serve."""
 
     def serve_ready(self) -> None:
-        """Serve what is ready."""
+        """Serve the callers that are ready."""
 
     def close(self) -> None:
         """Close every socket."""
@@ -57,7 +57,7 @@ class Nobody:
     """Service of ranks that need none: they know rank 0's address beforehand."""
 
     def __init__(self, address: str) -> None:
-        """Hold the address, and a descriptor on which nothing happens."""
+        """Hold the address, and a descriptor that is never readable."""
         self.address = address
         self._read, self._write = os.pipe()
 
@@ -66,7 +66,7 @@ class Nobody:
         return self._read
 
     def serve_ready(self) -> None:
-        """Do nothing."""
+        """Serve no caller, as none comes."""
 
     def close(self) -> None:
         """Close the descriptor."""
@@ -89,7 +89,7 @@ KINDS: Mapping[str, tuple[str, Callable[[bytes, int], Service]]] = {
         lambda key, ranks: RendezvousServer(key, LOOPBACK, FixedRoster(ranks)),
     ),
 }
-"""Kinds of addresses: who uses each, and what makes its service from the job key and the number of ranks."""
+"""Kinds of addresses: the user of each, and the maker of its service from the job key and the number of ranks."""
 
 
 def be_a_rank(variables: Mapping[str, str], start: int, answer: int) -> None:

@@ -144,7 +144,7 @@ QUESTIONS = {"collectives": measure_collectives, "steps": measure_steps, "parts"
 
 
 def measure(rank: int, given: argparse.Namespace, meeting: str) -> None:
-    """Measure what is asked for, on one rank."""
+    """Measure the given questions, on one rank."""
     torch.set_num_threads(1)
     if given.form == "python":
         graph_library.library_folders = lambda: iter(())  # as if the compiled form had not been built

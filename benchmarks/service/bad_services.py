@@ -33,7 +33,7 @@ Answer = Callable[[socket.socket, threading.Event], None]
 
 
 def hole(_connection: socket.socket, ended: threading.Event) -> None:
-    """Take what comes and never answer."""
+    """Take all bytes and never answer."""
     ended.wait()
 
 

@@ -5,7 +5,7 @@ Start it by `python -m benchmarks.tuner.adoption_error` (five minutes). No engin
 Their steps scatter by `--step-std`, and beyond that windows differ by `--window-std`. With `--replay` they are
 windows of the baseline of recorded surfaces and public tables, some of which scatter by more than others. The
 baseline has `--baselines` windows before the test: three as in the policy, or fewer under a budget of few steps. Each
-cell is the share of tests that adopt: first of challengers that gain nothing, then of those that gain `--gain`.
+cell is the share of tests that adopt: first of challengers without a gain, then of those that gain `--gain`.
 """
 
 import argparse
@@ -164,7 +164,7 @@ def adoptions(pairs: Sequence[Pair], expected: NoisePrior, limits: Sequence[int]
 
 
 def shares(machine: NoisyMachine, arguments: argparse.Namespace, baselines: int) -> Array:
-    """Return the shares of adopted challengers that gain nothing, and of those that gain; shape (2, limits)."""
+    """Return the shares of adopted challengers without a gain, and of those with one; shape (2, limits)."""
     limits = arguments.pairs
     adopted = np.zeros((2, len(limits)))
     for _ in range(arguments.runs):

@@ -44,7 +44,7 @@ def repair(seed: int, folder: Path) -> Outcome:
 
 
 def inert(seed: int, folder: Path) -> Outcome:
-    """Tune knobs that do nothing."""
+    """Tune knobs that have no effect."""
     job = ExampleJob(TUNING_JOB, ["--seed", str(seed), "--inert"], variables={"PYTHONPATH": "examples"})
     return {"job": "inert knobs", **job.run(folder / "inert.json")}
 
@@ -73,7 +73,7 @@ def example(name: str, seed: int, folder: Path) -> Outcome:
 
 
 def share_of_grid(grid: Mapping[str, float]) -> float | None:
-    """Return the chosen config's gain over the grid's best, in logarithms; None where the grid gains nothing."""
+    """Return the chosen config's gain over the grid's best, in logarithms; None where the grid has no gain."""
     best = math.log(grid["baseline_ms"] / grid["best_ms"])
     return math.log(grid["baseline_ms"] / grid["chosen_ms"]) / best if best > 0 else None
 
@@ -118,7 +118,7 @@ def run_controls(runs: int, only: str | None, folder: Path) -> list[Outcome]:
 
 
 def main() -> None:
-    """Run the controls that were asked for and print what came of them."""
+    """Run the given controls and print their outcomes."""
     parser = argparse.ArgumentParser(description="Controls of the tuner on the real engine.")
     parser.add_argument("--runs", type=int, default=10, help="launches per control; the inert one takes twice as many")
     parser.add_argument("--only", choices=("repair", "inert", "examples"), help="one control alone")

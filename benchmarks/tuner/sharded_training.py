@@ -31,7 +31,7 @@ LEVEL = 0.90
 
 
 def launch(task: ShardedTask, ranks: int, folder: Path) -> dict[str, Any]:
-    """Run one job to its end and return what its rank 0 has measured.
+    """Run one job to its end and return the measurements of its rank 0.
 
     Raises:
         SystemExit: If a rank fails.

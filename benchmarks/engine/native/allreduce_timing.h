@@ -3,8 +3,8 @@
 // for programs in Python is ringtune.measuring.bench.timing; `ringtune bench` gives both the same numbers.
 //
 // A *call* sums some float32 tensors over all ranks, in place: one of a given size, or the gradients of a workload's
-// step. A *group* is as many calls back to back as take about `group_s`: the clock is read around groups, so that it is
-// not what is measured. What a group took, divided by its calls, is one value.
+// step. A *group* is as many calls back to back as take about `group_s`: the clock is read around groups, so that the
+// clock is not measured. A group's time divided by its calls is one value.
 #pragma once
 
 #include <algorithm>
@@ -119,7 +119,7 @@ double time_group(Team& team, Call& call, long calls) {
 template <typename Team, typename Call>
 std::vector<double> time_calls(const Scheme& scheme, double all_s, Team& team, Call call) {
   long calls = 1;
-  for (int look = 0; look < 3; ++look) {  // the first ones are slower than what comes, and are the warm-up
+  for (int look = 0; look < 3; ++look) {  // the first ones are slower than later ones, and are the warm-up
     const double call_s = time_group(team, call, calls) / static_cast<double>(calls);
     calls = team.agree(bounded(scheme.group_s / call_s, 1, scheme.max_calls));
   }
@@ -163,7 +163,7 @@ inline void fill(const std::vector<Tensor>& tensors, int rank) {
   }
 }
 
-// Returns whether a tensor is the sum of what `fill` wrote on all ranks.
+// Returns whether a tensor is the sum of the patterns that `fill` wrote on all ranks.
 inline bool is_sum(const std::vector<Tensor>& tensors, size_t tensor, int ranks) {
   const size_t of_ranks = static_cast<size_t>(ranks) * static_cast<size_t>(ranks - 1) / 2;
   for (size_t i = 0; i < tensors[tensor].size(); ++i) {

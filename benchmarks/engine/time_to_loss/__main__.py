@@ -74,7 +74,7 @@ def best_bucket(network: Network | None, task: str) -> str:
 
 
 def compared(network: Network | None, task: str, seeds: int) -> tuple[str, dict[str, list[Learned]]]:
-    """Return DDP's best way, and what every way has learned, by seed."""
+    """Return DDP's best way, and the results of every way, by seed."""
     best, order = best_bucket(network, task), random.Random(0)  # noqa: S311  (an order of turns, no secret)
     ways: Sequence[str] = (best, *OURS)
     found: dict[str, list[Learned]] = {way: [] for way in ways}

@@ -25,7 +25,7 @@ MOST_STEPS = 4000
 
 
 def prepared(way: str, model: nn.Module, learning_rate: float) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Return what is trained, and its optimizer."""
+    """Return the trained module, and its optimizer."""
     if way == "optimizer":
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         adam = torch.optim.Adam(model.parameters(), lr=learning_rate)

@@ -39,7 +39,7 @@ LAUNCH_LIMIT_S = 300.0
 
 
 def measured(job: str, ranks: int, seconds: float) -> dict[str, Any]:
-    """Launch a job and return what its rank 0 printed."""
+    """Launch a job and return the report of its rank 0."""
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
     paths = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "examples")])
     finished = subprocess.run(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One trainee per way to reduce gradients, each with a model, an optimizer and hooks of its own.
 
-No parameter has the hooks of two ways, and no buffer is shared, so that a way that does not have its turn does nothing.
+No parameter has the hooks of two ways, and no buffer is shared, so that a way that does not have its turn is idle.
 All begin with the same weights and take the same batches: after as many steps, DDP's and ringtune's weights are equal
 to the last bit.
 """

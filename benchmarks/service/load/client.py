@@ -152,7 +152,7 @@ def request(method: str, path: str, body: Any = None) -> bytes:
 
 
 def cycled(requests: Sequence[bytes]) -> Callable[[], bytes]:
-    """Return what gives one request after the other, without end."""
+    """Return a function that gives one request after the other, without end."""
     endless: Iterator[bytes] = (item for _ in iter(int, 1) for item in requests)
     return endless.__next__
 

@@ -18,7 +18,7 @@ def database_url(kind: str, folder: Path) -> Iterator[str]:
 
     Args:
         kind: One of `KINDS`.
-        folder: Folder of its files; nothing in it is removed.
+        folder: Folder of its files; its contents are not removed.
     """
     if kind == "sqlite":
         yield f"sqlite:///{folder / 'ringtune.db'}"

@@ -174,7 +174,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def _reporting(known: Sequence[Known]) -> Callable[[], bytes]:
-    """Return what gives a result of a trial that is new, of one of `REPORTERS` jobs after the other."""
+    """Return a function that gives a result of a new trial, of one of `REPORTERS` jobs after the other."""
     configs = candidates()
     run = uuid.uuid4().hex[:8]
     prepared = []
@@ -186,7 +186,7 @@ def _reporting(known: Sequence[Known]) -> Callable[[], bytes]:
 
 
 def _batching(known: Sequence[Known]) -> Callable[[], bytes]:
-    """Return what gives a batch of results that are new, of one job in one study."""
+    """Return a function that gives a batch of new results, of one job in one study."""
     configs = candidates()
     run = uuid.uuid4().hex[:8]
     prepared = []

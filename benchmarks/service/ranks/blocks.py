@@ -52,7 +52,7 @@ class WindowReporter:
         self._windows.put((window, step_ms))
 
     def close(self) -> None:
-        """End as a job does: what cannot be delivered at once stays behind."""
+        """End as a job does: reports that cannot be delivered at once stay behind."""
         self._windows.put(None)
         self._thread.join()
         self._link.close()

@@ -98,7 +98,7 @@ def run_all(plan: LivePlan, kept: RunFile, runs: int) -> None:
 
 
 def run_one(plan: LivePlan, network: Network, task: LiveTask) -> dict[str, Any]:
-    """Run a job and return what its scheme found.
+    """Run a job and return the config that its scheme found, with its gains.
 
     Raises:
         RingtuneError: If it fails.

@@ -2,7 +2,7 @@
 """Two schemes that tune a live target, and their gains, measured afterwards in the same job.
 
 Horovod's is restated in `benchmarks.tuner.regret.rivals.horovod`: it searches for a number of steps, takes its best
-single sample and tests nothing. On DDP it tunes the size of buckets, which is Horovod's fusion threshold there.
+single sample without a test. On DDP it tunes the size of buckets, which is Horovod's fusion threshold there.
 """
 
 import time
@@ -58,7 +58,7 @@ class SchemeOutcome:
         speedup: Fraction by which the config is faster, measured afterwards.
         low: Lower bound of the speed-up's 95 % interval.
         high: Upper bound.
-        payback_steps: Steps after which the cost is won back; None where nothing is won.
+        payback_steps: Steps after which the cost is won back; None without a gain.
         baseline_ms: The baseline's step, milliseconds.
     """
 
@@ -119,7 +119,7 @@ def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, ste
 
 
 class BucketDesigner:
-    """A designer of `fusion_bytes` where DDP's `bucket_cap_mb` is tuned; what else there is keeps its default."""
+    """A designer of `fusion_bytes` where DDP's `bucket_cap_mb` is tuned; other knobs keep their defaults."""
 
     name = HOROVOD
 

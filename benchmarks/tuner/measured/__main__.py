@@ -50,7 +50,7 @@ def main() -> None:
 def _all_outcomes(
     comparison: Comparison, known: list[Outcome], arguments: argparse.Namespace, notes: Console
 ) -> list[Outcome]:
-    """Return what is known and what is missing, which is run; the file of --keep grows run by run."""
+    """Return the known outcomes and, once they are run, the missing ones; the file of --keep grows run by run."""
     outcomes = {(*outcome.run, outcome.budget): outcome for outcome in known}
     todo = comparison.missing(known)
     columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())

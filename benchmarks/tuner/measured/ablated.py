@@ -35,7 +35,7 @@ class WithoutSingleChanges(LaunchSearch):
 
 
 class WithoutFeasibility(LaunchSearch):
-    """Nothing is learned from configs that fail but not to try them again."""
+    """Configs that fail are not tried again, but are no evidence about others."""
 
     def _learned_feasibility(self) -> Feasibility | None:
         return None

@@ -29,7 +29,7 @@ MakeSampler = Callable[[KnobGrid, int, int], Sampler]
 def bare(
     make: MakeSampler, *, plans: bool = False
 ) -> Callable[[MeasuredSpace, Sequence[int], int], Mapping[int, Choice]]:
-    """Return a contestant that launches the default first, and then what a sampler asks for.
+    """Return a contestant that launches the default first, and then the sampler's configs.
 
     Args:
         make: Makes the sampler.

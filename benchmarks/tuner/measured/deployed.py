@@ -81,7 +81,7 @@ def _gains(runs: Runs) -> Runs:
 
 
 def _choice(gains: Runs, asked: Sequence[str]) -> Choice | None:
-    """Return what some machines choose; None where no config ran on all of them."""
+    """Return the choice of some machines; None where no config ran on all of them."""
     seen = {config: fmean(of[m] for m in asked) for config, of in gains.items() if set(asked) <= set(of)}
     if not seen:
         return None

@@ -63,7 +63,7 @@ def outcomes_of(folder: Path, run: Run, budgets: Sequence[int]) -> list[Outcome]
 
 
 def judged(space: MeasuredSpace, contestant: str, seed: int, budgets: Sequence[int]) -> list[Outcome]:
-    """Return what the choices of a contestant are worth."""
+    """Return the outcomes of a contestant's choices."""
     choices = CONTESTANTS[contestant].choose(space, budgets, seed)
     return [
         Outcome(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A space as a grid of values, which is what samplers of other libraries are given."""
+"""A space as a grid of values, as samplers of other libraries take it."""
 
 import math
 from collections.abc import Mapping, Sequence

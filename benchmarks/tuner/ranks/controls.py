@@ -65,7 +65,7 @@ class GridGain:
 
 @dataclass
 class InertEngine:
-    """A target whose knobs do nothing: every config is the baseline, with the real engine's noise."""
+    """A target whose knobs have no effect: every config is the baseline, with the real engine's noise."""
 
     target: Target
 

@@ -123,7 +123,7 @@ class _Shown:
     console: Console
 
     def of_control(self, comparison: RegretBenchmark) -> list[Outcome]:
-        """Return all outcomes of a comparison that settles what counts."""
+        """Return all outcomes of a comparison that settles which problems count."""
         return [outcome for found in self._runs(comparison, "which problems count") for outcome in found]
 
     def of_rivals(self, comparison: RegretBenchmark, control: RandomControl) -> list[Outcome]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contestants: ringtune's whole policy, designers that spend every step on a search, and two that do not search.
 
-A rival picks by its own model or its best sample, and tests nothing. That leaves it more steps for the search than the
+A rival picks by its own model or its best sample, without a test. That leaves it more steps for the search than the
 policy has, which keeps some for the adoption test.
 """
 
@@ -123,12 +123,12 @@ def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows, desi
 
 
 def searcher(designer: str, priors_of: PriorsOf = nothing) -> Rival:
-    """Return a designer that spends all steps on its search and tests nothing."""
+    """Return a designer that spends all steps on its search, without a test."""
     return _searching(lambda problem, space, seed: make_designer(designer, space, seed, priors_of(problem, seed)))
 
 
 def rival_searcher(designer: Callable[[SearchSpace, int], Designer]) -> Rival:
-    """Return a rival's designer that spends all steps on its search and tests nothing."""
+    """Return a rival's designer that spends all steps on its search, without a test."""
     return _searching(lambda _, space, seed: designer(space, seed))
 
 
@@ -141,7 +141,7 @@ def _searching(make: Callable[[Problem, SearchSpace, int], Designer]) -> Rival:
 
 
 def library_searcher(name: str) -> Rival:
-    """Return a sampler of another library that spends all steps on its search and tests nothing."""
+    """Return a sampler of another library that spends all steps on its search, without a test."""
     return rival_searcher(lambda space, seed: AskedDesigner(library_sampler(name), space, seed))
 
 

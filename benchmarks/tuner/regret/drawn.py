@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated jobs drawn by a rule, so that nobody chose them: five questions, four jobs of each.
+"""Simulated jobs drawn by a rule, rather than chosen by hand: five questions, four jobs of each.
 
 A question says from which ranges a job is drawn; numbers are drawn evenly on a logarithmic scale. Jobs are drawn one
 after another, the draw's number is the seed, and a job is kept if its best config is at least 2 % faster than the
-default that ships: otherwise it asks nothing. A question ends with four jobs, or after twelve draws. `python -m
+default that ships: otherwise it has no gain to find. A question ends with four jobs, or after twelve draws. `python -m
 benchmarks.tuner.regret.drawn` draws them and writes which were kept (results/drawn.csv; some minutes). The simulator
 has hosts of one kind and one link each: a slow rank is drawn as noise, links of several rates are not.
 """

@@ -56,7 +56,7 @@ class Gain:
 
     @property
     def gain(self) -> float:
-        """Fraction by which the best config is faster than what the job begins with."""
+        """Fraction by which the best config is faster than the job's first one."""
         return self.begin_ms / self.best_ms - 1.0
 
 

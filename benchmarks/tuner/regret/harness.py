@@ -192,6 +192,6 @@ class KeptOutcomes:
 
 
 def _sources_digest() -> str:
-    """Return what identifies the tuner and this comparison, but for what only shows results, or comes after them."""
+    """Return the digest of the tuner and this comparison, without the parts that show results or come after them."""
     ours = (Path(file).parent for file in (tuner.__file__, __file__))
     return sources_digest((*ours, Path(bare.__file__).parent / "samplers"), NOT_COMPARED)

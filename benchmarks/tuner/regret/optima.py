@@ -63,7 +63,7 @@ def _digest(scenario: Scenario) -> str:
 
 @cache
 def _sources_digest() -> str:
-    """Return what identifies how steps are simulated and optima are looked for."""
+    """Return the digest of the simulator's steps and of the search for optima."""
     folder = Path(simulator.__file__).parent
     sources = (Path(__file__), *(source for source in sorted(folder.glob("*.py")) if source.name != "scenarios.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()

@@ -49,12 +49,12 @@ class Outcomes:
 
     @property
     def flat(self) -> tuple[str, ...]:
-        """Problems in which keeping the baseline is right, but for those whose knobs do nothing."""
+        """Problems in which keeping the baseline is right, without those whose knobs have no effect."""
         return tuple(n for n in self.problems if self._problems[n].is_flat and not self._problems[n].is_inert)
 
     @property
     def inert(self) -> tuple[str, ...]:
-        """Problems whose knobs do nothing."""
+        """Problems whose knobs have no effect."""
         return tuple(name for name in self.problems if self._problems[name].is_inert)
 
     def quiet(self, problems: Sequence[str], most_noise: float) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def distribution_figure(outcomes: Outcomes, problems: Sequence[str], heading: st
 
 
 def loss_figure(outcomes: Outcomes) -> go.Figure:
-    """Return what picks do to the step time, a box per rival over all problems and budgets."""
+    """Return the change of step time by picks, a box per rival over all problems and budgets."""
     figure = _figure("Step time of the pick over the baseline's, all problems", "", "change, %")
     for rival in outcomes.rivals:
         loss = np.concatenate([outcomes.values("loss", rival, b, outcomes.problems) for b in outcomes.budgets])

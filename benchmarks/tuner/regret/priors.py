@@ -39,13 +39,13 @@ def nothing(problem: Problem, seed: int) -> Sequence[Prior]:
 
 
 def cost_model(problem: Problem, seed: int) -> Sequence[Prior]:
-    """Return the cost model, as every job of the engine has it; nothing where there is none."""
+    """Return the cost model, as every job of the engine has it; empty where there is none."""
     model = problem.cost_model(seed)
     return () if model is None else (model,)
 
 
 def earlier_job(problem: Problem, seed: int) -> Sequence[Prior]:
-    """Know what an earlier job of the same question found, and the cost model."""
+    """Return the study of an earlier job of the same question, and the cost model."""
     target = problem.target(seed + EARLIER_SEED)
     log = KeepingLog()
     settings = RunSettings(key=KEY, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed + EARLIER_SEED)

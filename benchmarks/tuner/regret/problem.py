@@ -31,7 +31,7 @@ class Problem(ABC):
             (measurements of others) or `relaunched` (the same, every window a launch of its own).
         step_noise: Standard deviation of ln(step time) between steps.
         ranks_per_host: Layout of a job of this engine, whose default begins it; empty where others chose the default.
-        is_inert: Whether the knobs do nothing (A/A): any change is an error of the first kind.
+        is_inert: Whether the knobs have no effect (A/A): any change is an error of the first kind.
         data_digest: Identifies the measurements that it consists of; empty where it is code alone.
     """
 
@@ -71,7 +71,7 @@ class Problem(ABC):
 
     @property
     def is_flat(self) -> bool:
-        """True where nothing is to be gained."""
+        """True where the best config is hardly faster than the baseline."""
         return self.baseline_ms / self.optimum_ms - 1.0 < FLAT_GAIN
 
     @property

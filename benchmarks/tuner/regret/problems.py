@@ -17,7 +17,7 @@ from .simulated import SimulatedProblem
 SURFACES = Path(__file__).parents[1] / "surfaces"
 """Folder of the recorded surfaces."""
 INERT = ("mobilenet_v2_np4_crowded", "manysmall_np2", "resnet50_8x8_25gbit", "resnet50_2x2_1gbit")
-"""Scenarios that are also run with knobs that do nothing: two on busy machines, an ordinary and a quiet one."""
+"""Scenarios that are also run with knobs without effect: two on busy machines, an ordinary and a quiet one."""
 KINDS = ("simulated", "drawn", "recorded", "public", "relaunched")
 
 

@@ -64,7 +64,7 @@ def relaunched_problems(folder: Path) -> list[TableProblem]:
 
 
 def _tables(folder: Path) -> list[Table]:
-    """Return what was measured, as of jobs that are never launched anew."""
+    """Return the measured tables, as of jobs that are never launched anew."""
     tables = [
         *_horovod_tables(folder / "surfaces", folder / "gradients"),
         *_pico_tables(folder / "collectives" / "pico_lumi_leonardo.csv"),
@@ -129,7 +129,7 @@ def _pico_tables(path: Path) -> Iterator[Table]:
 def _pico_window(row: Row) -> tuple[float, ...]:
     """Return a series' steps: its calls but for the first, which warms up and takes up to five times as long.
 
-    Of so few calls that the 95 % quantile is the slowest, often the first, that says nothing of the others: their slow
+    With few calls the 95 % quantile is the slowest, often the first, and does not describe the others: their slow
     half then reaches as far as their mean asks for.
     """
     names = ("first", "min", "p05", "median", "mean", "p95", "max")

@@ -63,7 +63,7 @@ def settle(sources: Sources, problems: Sequence[str], most_seeds: int, show: Sho
 
     Args:
         sources: Sources of the problems.
-        problems: Names; those with nothing to gain need no control.
+        problems: Names; those without a gain need no control.
         most_seeds: Maximum runs on a problem whose share stays close to one half; with 0 all problems count.
         show: Runs a comparison.
     """

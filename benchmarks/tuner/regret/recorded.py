@@ -74,7 +74,7 @@ def _known(parameters: Sequence[Parameter], baseline: Config) -> list[Parameter]
 
 
 def measured_space(parameters: Sequence[Parameter], configs: Sequence[Config], baseline: Config) -> SearchSpace:
-    """Return the space between the measured configs: what was not varied is fixed.
+    """Return the space between the measured configs: a parameter that was not varied is fixed.
 
     Args:
         parameters: Names, scales and steps.

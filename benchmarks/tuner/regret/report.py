@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables: regret, each rival paired with ringtune, safety, and what tuning cost."""
+"""The tables: regret, each rival paired with ringtune, safety, and the cost of tuning."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ def render(outcomes: Outcomes, console: Console) -> None:
 
 
 def _print_kind(outcomes: Outcomes, kind: str, console: Console) -> None:
-    """Print what is told of a kind's problems in which there is something to gain."""
+    """Print the tables of a kind's problems that have a gain."""
     searched = outcomes.searched(kind)
     console.print(f"{HEADINGS[kind]}: {len(searched)} of {len(outcomes.of_kind(kind))} count for search")
     if settled := [name for name in outcomes.steep(kind) if name in outcomes.control.misses]:
@@ -66,7 +66,7 @@ def render_regret(outcomes: Outcomes, console: Console) -> None:
 
 
 def _print_pooled(outcomes: Outcomes, console: Console) -> None:
-    """Print what all kinds say together, where there are several."""
+    """Print the tables of all kinds together, where there are several."""
     by_kind = {kind: searched for kind in POOLED if (searched := outcomes.searched(kind))}
     if len(by_kind) > 1:
         pooled = [name for searched in by_kind.values() for name in searched]
@@ -146,7 +146,7 @@ def paired_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
 
 
 def safety_table(outcomes: Outcomes, problems: Sequence[str], title: str) -> Table:
-    """Return how often picks are worse than the baseline, over all budgets, and what that bounds."""
+    """Return how often picks are worse than the baseline, over all budgets, with an upper bound."""
     table = Table(title=f"{title}: worse than the baseline by how much, all budgets", title_justify="left")
     headings = ("rival", "runs", "changed", "over 1 % worse", "over 5 % worse", "over 5 %, at most (95 %)", "worst")
     for heading in headings:
@@ -170,9 +170,9 @@ def safety_table(outcomes: Outcomes, problems: Sequence[str], title: str) -> Tab
 
 
 def cost_table(outcomes: Outcomes) -> Table:
-    """Return what tuning has cost of the time after the first minute, by rival: on the problem where it cost most.
+    """Return the cost of tuning over the time after the first minute, by rival: on the problem where it is largest.
 
-    A mean over problems would let what one problem gained pay for what another lost.
+    A mean over problems would let one problem's gain pay for another's loss.
     """
     table = _table("Cost after the first minute on the problem where it is highest, mean of its runs", outcomes)
     table.add_column(f"runs over {100 * MOST_COST:g} %", justify="right")

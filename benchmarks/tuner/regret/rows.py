@@ -27,12 +27,12 @@ DIGITS = 5
 
 @dataclass(frozen=True)
 class Row(Outcome):
-    """An outcome, and what its problem is.
+    """An outcome, and the facts of its problem.
 
     Attributes:
         kind: The problem's kind.
         step_noise: The problem's noise of steps.
-        default: Config with which the job began, in JSON: what gains, losses and regret are measured against.
+        default: Config with which the job began, in JSON: the reference of gains, losses and regret.
     """
 
     kind: str = ""

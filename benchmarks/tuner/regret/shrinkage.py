@@ -2,7 +2,7 @@
 """Shrinkage: estimates of the true step times of a grid whose cells were measured a few times on a noisy machine.
 
 The lowest of many noisy medians is lower than any config is, and which cell has it is chance. All cells together know
-more: y, the ln of a cell's median, is drawn towards m, what an additive model of the numbers expects within the cell's
+more: y, the ln of a cell's median, is drawn towards m, the value of an additive model of the numbers within the cell's
 switches, categories and special values, by as much as the noise asks for (James and Stein 1961; Efron and Morris 1975,
 "Data analysis using Stein's estimator and its generalizations"; here towards a regression):
 
@@ -11,7 +11,7 @@ switches, categories and special values, by as much as the noise asks for (James
 | symbol | meaning |
 |---|---|
 | s | standard error of y, from the differences between a cell's windows |
-| t | by how much cells truly depart from the model: what departures show, less s |
+| t | by how much cells truly depart from the model: the measured departures, less s |
 
 Where windows differ little, or the surface is not additive, w is near 1 and the medians stand. Scatters are taken from
 medians of absolute values, so that some windows beside another program do not count.
@@ -48,7 +48,7 @@ def branch_of(config: Config, space: SearchSpace) -> tuple[Value | None, ...]:
 
 
 def shrunken_ms(cells: Cells, space: SearchSpace) -> dict[Config, float]:
-    """Return what each cell truly takes as all of them tell, milliseconds.
+    """Return the estimate of each cell's true step time from all cells, milliseconds.
 
     Args:
         cells: Step times in milliseconds by config, a row per window.
@@ -89,7 +89,7 @@ def _effects(configs: Sequence[Config], space: SearchSpace) -> Array:
 
 
 def _effects_on(config: Config, space: SearchSpace) -> list[tuple[Value | None, ...]]:
-    """Return what acts on a config: its branch, and within it the value of each number."""
+    """Return the effects on a config: its branch, and within it the value of each number."""
     branch = branch_of(config, space)
     numbers = [p.name for p in space.free if isinstance(p, NumberParameter)]
     return [branch, *((*branch, name, config[name]) for name in numbers)]

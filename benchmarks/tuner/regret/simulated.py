@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios of the simulator as problems, and jobs whose knobs do nothing."""
+"""Scenarios of the simulator as problems, and jobs whose knobs have no effect."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,11 +26,11 @@ INERT_PREFIX = "aa_"
 
 @dataclass(frozen=True)
 class SimulatedProblem(Problem):
-    """A scenario, and what is true of it.
+    """A scenario, and its true step times.
 
     Attributes:
         scenario: The scenario.
-        is_inert: Whether every config does what the baseline does.
+        is_inert: Whether every config is as fast as the baseline.
         kind: Its kind among problems.
     """
 
@@ -40,7 +40,7 @@ class SimulatedProblem(Problem):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The scenario's; a prefix says that the knobs do nothing."""
+        """The scenario's name; a prefix marks knobs without effect."""
         return f"{INERT_PREFIX if self.is_inert else ''}{self.scenario.name}"
 
     @property
@@ -55,7 +55,7 @@ class SimulatedProblem(Problem):
 
     @property
     def is_flat(self) -> bool:
-        """True where the scenario has nothing to gain by design."""
+        """True where the scenario has no gain by design."""
         return self.is_inert or self.scenario.is_flat
 
     @cached_property

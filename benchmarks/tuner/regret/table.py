@@ -92,7 +92,7 @@ class Table:
         return math.exp(sum(weight * math.log(self.true_ms[cell]) for cell, weight in self._corners(config)))
 
     def noise_at(self, config: Config) -> Sequence[Array]:
-        """Return the windows that may be drawn at a config: steps, one or more, over what is true of their cell.
+        """Return the windows that may be drawn at a config: steps, one or more, over the true time of their cell.
 
         Where the job is not relaunched they are over their own window's median.
         """
@@ -157,7 +157,7 @@ class TableProblem(Problem):
 
     Attributes:
         table: The table.
-        has_noise: Whether windows are drawn; else every step takes what is true.
+        has_noise: Whether windows are drawn; else every step takes the true time.
     """
 
     table: Table
@@ -215,7 +215,7 @@ class TableProblem(Problem):
         return self.table.step_ms(config)
 
     def cost_model(self, seed: int) -> Prior | None:
-        """Return what a job would know at its start: what was measured at one, which no seed changes."""
+        """Return the model that a job would have at its start, from the calls measured at one; no seed changes it."""
         del seed
         return self.table.cost_model()
 

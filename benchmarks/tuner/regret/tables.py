@@ -109,7 +109,7 @@ class Tables:
         self._every = runs
 
     def table(self, name: str) -> str:
-        """Return a table in Markdown: what it shows, and of which problems, such as `regret, all`."""
+        """Return a table in Markdown by its name: its contents, and its problems, such as `regret, all`."""
         what, _, kind = name.partition(", ")
         if kind == RING and self._ring is not None:
             return self._ring.table(f"{what}, all").replace("the default", "the flat ring")
@@ -140,7 +140,7 @@ class Tables:
         return lines
 
     def _summary(self, kind: str) -> list[list[str]]:
-        """Return each rival's regret at one budget, and what its picks do to jobs at all of them."""
+        """Return each rival's regret at one budget, and the share of its picks that are slower, at all of them."""
         lines = [["", "seeds", f"regret after {SUMMARY_BUDGET} steps", "within 2 %", "picks over 1 % slower"]]
         searched, every = self._of(kind), [row for row in self._every if row.kind in KINDS[kind]]
         for rival in (rival for rival in _present(searched) if rival in SUMMARY):
@@ -165,7 +165,7 @@ class Tables:
         return lines
 
     def _unset(self, kind: str) -> list[list[str]]:
-        """Return the regret of a job that sets nothing, and what its decision took, by kind of problem."""
+        """Return the regret of a job without settings, and the steps and seconds of its decision, by kind of job."""
         lines = [["jobs", "problems", "seeds", "regret", "steps, median and most", "seconds, median and most"]]
         parts = {
             name: of_rival(self._of(part), UNSET)
@@ -176,7 +176,7 @@ class Tables:
         return [*lines, *(_spent_line(name, rows) for name, rows in parts.items() if rows)]
 
     def _safety(self, kind: str) -> list[list[str]]:
-        """Return what picks do to jobs, those included in which nothing is to be gained, and the search's cost."""
+        """Return the effects of picks on jobs, those without a gain included, and the search's cost."""
         lines = [
             [
                 "",
@@ -219,7 +219,7 @@ class Tables:
 
 
 def standard_error(rows: Sequence[Row]) -> float:
-    """Return that of the mean over problems, which are fixed: from what each problem's seeds differ by."""
+    """Return the standard error of the mean over fixed problems, from the scatter over each problem's seeds."""
     by_problem: dict[str, list[float]] = {}
     for row in rows:
         by_problem.setdefault(row.problem, []).append(row.regret)

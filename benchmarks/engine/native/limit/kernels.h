@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the limit computes: copies and sums of float32.
+// The computation of the limit: copies and sums of float32.
 #pragma once
 
 #include <algorithm>

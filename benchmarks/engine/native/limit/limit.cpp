@@ -7,7 +7,7 @@
 //   registered  the buffers are themselves in shared memory; each rank reduces its block straight from all buffers and
 //               writes the result to all of them.
 //   staged      the buffers are ordinary memory, as a framework's are; they are copied through stages in shared memory.
-// A *block* is what one rank reduces, a *chunk* what goes through the stages at once.
+// A *block* is the part that one rank reduces, a *chunk* the part that goes through the stages at once.
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
@@ -55,7 +55,7 @@ class Registered {
 };
 
 // One synchronisation: all copy to their stage, then every rank reduces everything. A slot is free again because its
-// readers have staged what came after it.
+// readers have staged the next chunk.
 class Direct {
  public:
   Direct(Team& team, float* data, size_t elements)
@@ -80,13 +80,13 @@ class Direct {
   std::vector<const float*> sources_;
 };
 
-// Per chunk: a rank copies what its peers reduce into its stage (stage), reduces its own block out of its buffer and
+// Per chunk: a rank copies its peers' blocks into its stage (stage), reduces its own block out of its buffer and
 // the peers' stages into its buffer, and copies it from there into its stage (reduce), and copies the other blocks out
-// of their owners' stages (collect). A step is one of each, for three chunks in turn, so that nobody waits for what was
-// just begun. Between cores that share no cache, a copy writes what peers have read twice as fast as the sum's stores.
+// of their owners' stages (collect). A step is one of each, for three chunks in turn, so that no rank waits for fresh
+// work. Between cores that share no cache, a copy overwrites data read by peers twice as fast as the sum's stores.
 //
-// With kSlots slots nothing else has to be waited for. Whoever stages chunk c has collected c - 3, so that c - 3 was
-// reduced everywhere; whoever has seen all stage c knows that all have collected c - 3.
+// With kSlots slots no other wait is needed. A rank that stages chunk c has collected c - 3, so that c - 3 was
+// reduced everywhere; a rank that has seen all stage c knows that all have collected c - 3.
 class Staged {
  public:
   Staged(Team& team, float* data, size_t elements, size_t chunk_elements)

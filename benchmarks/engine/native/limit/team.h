@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processes of the limit share: counters, stages and buffers in one mapping; how they wait for each other.
+// The shared memory of the limit's processes: counters, stages and buffers in one mapping; waiting for each other.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct alignas(2 * kLine) Counter {
   std::atomic<uint64_t> value{0};
 };
 
-// One writer each, the rank; what is counted goes on through all calls.
+// One writer each, the rank; counts go on through all calls.
 struct RankCounters {
   Counter arrived;  // at barriers
   Counter staged;   // chunks that lie in this rank's stage

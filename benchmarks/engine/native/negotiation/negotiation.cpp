@@ -6,7 +6,7 @@
 //
 // A step is one batch of every rank, all with the same tensors. *Full* requests name each tensor with its signature,
 // *cached* ones by its id. Messages and bytes are per step, in and out as rank 0 sees them; processor time is that of
-// rank 0's coordinator and of one other host's leader, the median step. With one rank per host nobody speaks for
+// rank 0's coordinator and of one other host's leader, the median step. With one rank per host no leader speaks for
 // others.
 #include <algorithm>
 #include <cstdint>

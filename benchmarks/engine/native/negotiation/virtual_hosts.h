@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transports in memory: rank 0's and the leaders' sides of a world whose other ranks are frames. Counts what would
-// reach and leave rank 0.
+// Transports in memory: rank 0's and the leaders' sides of a world whose other ranks are frames. Counts the bytes that
+// would reach and leave rank 0.
 #pragma once
 
 #include <cstddef>

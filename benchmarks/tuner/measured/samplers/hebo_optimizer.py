@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """HEBO with its defaults: a Gaussian process over warped numbers, and three acquisition functions at once.
 
-Knobs whose values are numbers are their indices, as whole numbers; others are categories. HEBO leaves out what is not
-finite, so a launch that fails is told as the slowest time so far.
+Knobs whose values are numbers are their indices, as whole numbers; others are categories. HEBO leaves out values that
+are not finite, so a launch that fails is reported as the slowest time so far.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ class HeboSampler:
         self._slowest_ms = 0.0
 
     def ask(self) -> Config:
-        """Return what HEBO suggests."""
+        """Return HEBO's suggestion."""
         row = self._optimizer.suggest().iloc[0]
         return self._grid.config_at([int(row[name]) for name in self._grid.knobs])
 

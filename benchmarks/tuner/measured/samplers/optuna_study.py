@@ -49,7 +49,7 @@ class StudySampler:
         self._slowest_ms = 0.0
 
     def ask(self) -> Config:
-        """Return what the sampler asks for."""
+        """Return the sampler's config."""
         self._asked = self._study.ask(self._distributions)
         return self._grid.config_at([self._asked.params[name] for name in self._distributions])
 

@@ -21,4 +21,4 @@ class RandomSampler:
         return self._grid.config_at([int(self._rng.integers(len(values))) for values in self._grid.knobs.values()])
 
     def tell(self, config: Config, ms: float | None) -> None:
-        """Learn nothing."""
+        """Ignore it, as random search does not learn."""

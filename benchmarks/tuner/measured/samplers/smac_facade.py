@@ -42,7 +42,7 @@ class SmacSampler:
         self._is_exhausted = False
 
     def ask(self) -> Config:
-        """Return what SMAC asks for; its fastest config once it has asked for all."""
+        """Return SMAC's config; its fastest one once it has tried all."""
         try:
             self._asked = self._smac.ask()
         except (ConfigurationSpaceExhaustedException, StopIteration):

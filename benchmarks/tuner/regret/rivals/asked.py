@@ -39,7 +39,7 @@ class AskedDesigner:
         self._is_new = True
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Take in all trials so far: the sampler is told the baseline once, and the newest sample of what it asked."""
+        """Take in all trials so far: the sampler gets the baseline once, and the newest sample of its last config."""
         self._trials = tuple(trials)
         if self._is_new and trials:
             self._asked, self._is_new = trials[0].config, False
@@ -50,7 +50,7 @@ class AskedDesigner:
                 return
 
     def suggest(self) -> Suggestion:
-        """Return what the sampler asks for."""
+        """Return the sampler's config."""
         self._asked = self._space.default().replace(self._sampler.ask())
         return Suggestion(self._asked)
 

@@ -45,7 +45,7 @@ class BaguaDesigner:
         self._trials = tuple(trials)
 
     def suggest(self) -> Suggestion:
-        """Return what the optimizer asks for after having been told every sample."""
+        """Return the optimizer's config after every sample."""
         power, switch = self._optimizer.ask_after(self._trials)
         return best_single_suggestion(self._config(int(power), int(switch)), self._trials)
 

@@ -24,7 +24,7 @@ def best_single_samples(configs: Sequence[Config], trials: Sequence[Trial]) -> P
 
 
 def best_single_suggestion(config: Config, trials: Sequence[Trial]) -> Suggestion:
-    """Return a suggestion that expects the config's best single sample; nothing before there is a valid one."""
+    """Return a suggestion that expects the config's best single sample; no prediction before there is a valid one."""
     if not any(trial.is_conclusive for trial in trials):
         return Suggestion(config)
     return expected_suggestion(config, trials, best_single_samples([config], trials))

@@ -17,7 +17,7 @@ NUMBER = "a number"
 
 @dataclass(frozen=True)
 class Range:
-    """A number between `low` and `high`, in its parameter's unit; `is_log` says on what scale equal steps matter."""
+    """A number between `low` and `high`, in its parameter's unit; `is_log` says if equal steps are equal ratios."""
 
     low: float
     high: float
@@ -36,7 +36,7 @@ def dimensions_of(space: SearchSpace) -> dict[str, Dimension]:
 
 
 def point_of(space: SearchSpace, config: Config) -> dict[str, Value]:
-    """Return a config as a point; a number that is special says nothing about the number, which is at its low end."""
+    """Return a config as a point; a special value has no number, and stands at the low end."""
     point: dict[str, Value] = {}
     for parameter in space.free:
         value = config[parameter.name]

@@ -24,12 +24,12 @@ GRID_NUMBERS = 2
 
 
 class GridDesigner:
-    """Tries a grid in a fixed order; learns nothing but each config's own mean."""
+    """Tries a grid in a fixed order; learns each config's own mean alone."""
 
     name = "grid"
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        """Start without trials; `seed` decides what comes when the grid is used up."""
+        """Start without trials; `seed` decides the configs that come when the grid is used up."""
         self._space = space
         self._seed = seed
         self._trials: tuple[Trial, ...] = ()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horovod's scheme, as a rival to measure against: restated from what its parameter manager does, defects included.
+"""Horovod's scheme, as a rival to measure against: restated from its parameter manager, defects included.
 
 An *odometer*: for every combination of the switches, all of them off at first, the joint search of fusion threshold and
-cycle time begins anew, with nothing learned from the other combinations: four fixed points, then seventeen by expected
+cycle time begins anew, without the samples of the other combinations: four fixed points, then seventeen by expected
 improvement over a Gaussian process with one length scale for megabytes and milliseconds, inputs as they are, a fixed
-noise, and a fit from one start. What counts in the end is the best single score.
+noise, and a fit from one start. The best single score decides in the end.
 
 Restated are the search and its model (Horovod 0.28, parameter_manager.cc, bayesian_optimization.cc,
 gaussian_process.cc). Not restated are its random seed, which is another in every run, and the gradient at the box's
-edge, where its function is infinite: here the box bounds the search. What Horovod has not keeps its default.
+edge, where its function is infinite: here the box bounds the search. Knobs that Horovod lacks keep their defaults.
 
 | symbol | meaning | shape |
 |---|---|---|

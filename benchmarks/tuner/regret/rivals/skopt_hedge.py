@@ -38,7 +38,7 @@ class SkoptHedgeDesigner:
         self._trials = tuple(trials)
 
     def suggest(self) -> Suggestion:
-        """Return what the optimizer asks for after having been told every sample."""
+        """Return the optimizer's config after every sample."""
         return best_single_suggestion(self._next(), self._trials)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
@@ -74,5 +74,5 @@ def _skopt_dimension(dimension: Dimension) -> Any:
 
 
 def _plain(dimension: Dimension, value: Any) -> Value:
-    """Return what numpy's number stands for."""
+    """Return numpy's number as Python's."""
     return float(value) if isinstance(dimension, Range) else next(choice for choice in dimension if choice == value)

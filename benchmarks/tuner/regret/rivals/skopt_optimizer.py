@@ -26,7 +26,7 @@ class SkoptOptimizer:
 
         Args:
             options: Returns the optimizer's arguments; called when it is first needed.
-            told: Returns what the optimizer hears of a valid sample.
+            told: Returns the value of a valid sample for the optimizer.
         """
         self._options = options
         self._told_of = told

@@ -6,8 +6,8 @@ Run it under torchrun; `AUTOTUNE=0` trains the same without the tuner:
     torchrun --nproc-per-node 2 examples/ddp_autotune.py
     AUTOTUNE_LOG=tuning.jsonl torchrun --nproc-per-node 2 examples/ddp_autotune.py --width 1024 --seconds 600
 
-Gradients are reduced by Gloo on CPUs and by NCCL on GPUs. Where a config was adopted, rank 0 says at the end what to
-write into the call of `DistributedDataParallel`.
+Gradients are reduced by Gloo on CPUs and by NCCL on GPUs. Where a config was adopted, rank 0 prints at the end the
+argument to write into the call of `DistributedDataParallel`.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def agree(claim: bool, device: torch.device) -> bool:
 
 
 def train(model: DistributedDataParallel, tuner: DdpTuner, arguments: argparse.Namespace) -> int:
-    """Learn to return what was put in, from random rows; return the number of steps."""
+    """Learn to reproduce random rows; return the number of steps."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     device = model.device
     end_s, steps, is_over = time.monotonic() + arguments.seconds, 0, False

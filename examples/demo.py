@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train on real images three times with AUTOTUNE=1, and explain what tuning gained: what `make demo` runs.
+"""Train on real images three times with AUTOTUNE=1, and explain the gain of tuning (`make demo`).
 
 The jobs are started as a user would start them; the summary is read from the tuning logs and reports they leave behind.
 At the end the first job is timed under the default settings, the tuned ones and plain DDP, in turn. Every part has a
-budget of seconds; on busy cores it ends with what there is by then.
+budget of seconds; on busy cores it ends with the results so far.
 
 How often a job ends in which decision: `python examples/demo.py --job 3 --repeat 20`.
 """
@@ -60,7 +60,7 @@ class DemoRun:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> DemoOutcome:
-        """Train with the terminal as the job's own, and read what came of it.
+        """Train with the terminal as the job's own, and read its log and report.
 
         Raises:
             SystemExit: See `run_job`.

@@ -2,7 +2,7 @@
 """Measure one job under the default settings, under tuned ones and under PyTorch's own DDP, in turn.
 
 Duty: the last lines of the demo. Every round trains the digits job for a few steps in each way, so that a machine that
-becomes slower in between slows down all three. It runs under `ringtune run`, and tunes nothing.
+becomes slower in between slows down all three. It runs under `ringtune run`, and does not tune.
 """
 
 import argparse

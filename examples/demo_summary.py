@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explain to a newcomer what came of a tuned job.
+"""Explain the outcome of a tuned job to a newcomer.
 
-Duty: from the review of a tuning log and a job's report to a table and a few sentences. It decides nothing.
+Duty: from the review of a tuning log and a job's report to a table and a few sentences. It makes no decision.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ PINNED_PREFIX = "hierarchical_"  # pinned on one host: rows without news
 
 @dataclass(frozen=True)
 class DemoOutcome:
-    """One job: what it was, the review of its tuning run, and its report."""
+    """One job: its title, the review of its tuning run, and its report."""
 
     title: str
     log_path: Path
@@ -36,7 +36,7 @@ class DemoOutcome:
 
     @classmethod
     def read(cls, title: str, log_path: Path, report: Mapping[str, Any], note: str = "") -> "DemoOutcome":
-        """Review the last run of a tuning log; `note` is what a newcomer should know of the job besides.
+        """Review the last run of a tuning log; `note` is a remark on the job for a newcomer.
 
         Raises:
             ValueError: If the log holds no run.
@@ -90,7 +90,7 @@ def config_table(run: RunReview) -> Table:
 
 
 def speed_lines(speeds: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return the first job's speeds, and what they show: ratios with the interval that the tuner's own tests have.
+    """Return the first job's speeds and their ratios, with the interval that the tuner's own tests have.
 
     Args:
         speeds: Steps per second of each round under `default`, `tuned` and `ddp`; no tuned ones where the tuner kept
@@ -122,7 +122,7 @@ def contest_line(
 
 
 def sentences(outcome: DemoOutcome) -> list[str]:
-    """Return, in words, what was decided and why, what it cost, what was learned, and where the log lies."""
+    """Return, in sentences, the decision, its reason, its cost, the accuracy, and the path of the log."""
     report = outcome.report
     accuracy = f"{report['metrics']['accuracy']:.1%} of unseen images read correctly"
     effort = (
@@ -140,7 +140,7 @@ def sentences(outcome: DemoOutcome) -> list[str]:
 
 
 def step_times(run: RunReview) -> list[str]:
-    """Return the step times under the baseline and what was adopted; of the baseline alone where it was kept."""
+    """Return the step times under the baseline and the adopted config; of the baseline alone where it was kept."""
     before, after = run.steps_per_s
     if before is None:
         return []
@@ -149,7 +149,7 @@ def step_times(run: RunReview) -> list[str]:
 
 
 def why(run: RunReview) -> list[str]:
-    """Return why a long `cycle_ms` was chosen, where it was; of other knobs the names say what they do."""
+    """Return why a long `cycle_ms` was chosen, where it was; the names of other knobs explain themselves."""
     chosen, after = run.chosen, run.steps_per_s[1]
     if chosen is None or after is None or float(chosen["cycle_ms"]) < 1e3 / after:
         return []
@@ -158,7 +158,7 @@ def why(run: RunReview) -> list[str]:
 
 
 def price(run: RunReview) -> list[str]:
-    """Return what tuning cost and when it pays back; nothing for a run that did not finish."""
+    """Return the cost of tuning and its payback; empty for a run that did not finish."""
     if run.cost_s is None:
         return []
     configs = len({sample.config for sample in run.tried})

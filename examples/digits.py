@@ -8,7 +8,7 @@ Run it alone, on two ranks, or under torchrun; with `AUTOTUNE=1` the engine tune
     torchrun --nproc-per-node 2 examples/digits.py
 
 The default model is a residual MLP with many tensors, so that reducing gradients is a large share of a step. `--small`
-is the opposite: a convolution net whose few gradients are soon reduced, so that tuning has nothing to gain.
+is the opposite: a convolution net whose few gradients are soon reduced, so that tuning has no gain.
 """
 
 import argparse

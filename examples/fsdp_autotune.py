@@ -45,7 +45,7 @@ def make_model(width: int, layers: int, device: torch.device) -> nn.Sequential:
 
 
 def train(model: nn.Module, tuner: FsdpTuner, arguments: argparse.Namespace, device: torch.device) -> int:
-    """Learn to return what was put in, from random rows; return the number of steps, which is equal on all ranks."""
+    """Learn to reproduce random rows; return the number of steps, which is equal on all ranks."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.001)
     steps = 0
     while steps < arguments.most_steps and not (steps and tuner.is_finished):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start example jobs and read what they report.
+"""Start example jobs and read their reports.
 
-Duty: what the demo and the benchmarks share. Each job is processes of its own, as a user would start them.
+Duty: jobs of the demo and the benchmarks. Each job is processes of its own, as a user would start them.
 """
 
 import json
@@ -35,7 +35,7 @@ class ExampleJob:
     def environment(self) -> dict[str, str]:
         """Return this process's environment with the job's variables and none of ours besides.
 
-        What jobs learn is not kept, so that one does not begin where another ended.
+        Tuning runs are not kept, so that no job begins where another ended.
         """
         others = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         return {**others, "AUTOTUNE_CACHE": "0", **self.variables}

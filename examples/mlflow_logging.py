@@ -49,7 +49,7 @@ def tracked(arguments: argparse.Namespace) -> Iterator[None]:
 
 
 def train(arguments: argparse.Namespace) -> Report:
-    """Train on this rank; return what the job came to."""
+    """Train on this rank; return the job's report."""
     digits = Digits.load()
     model = residual_mlp(WIDTH, DEPTH)
     optimizer = torch.optim.SGD(model.parameters(), lr=arguments.learning_rate, momentum=0.9)

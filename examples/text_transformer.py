@@ -52,7 +52,7 @@ class TransformerBlock(nn.Module):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return inputs of shape (batch, context, width) with what attention and the network add."""
+        """Return inputs of shape (batch, context, width) plus the outputs of attention and network."""
         projected = self.query_key_value(self.attention_norm(inputs))
         query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in projected.chunk(3, dim=2))
         attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -81,7 +81,7 @@ class CharacterTransformer(nn.Module):
 
 @dataclass(frozen=True)
 class Text:
-    """Character ids of shape (n,): what is trained on, and what is kept back."""
+    """Character ids of shape (n,): the training part, and the held-out part."""
 
     training: Tensor
     validation: Tensor

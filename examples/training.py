@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train a model data-parallel, for as long as was asked or until the tuner has finished, and report.
+"""Train a model data-parallel, for a given time or number of steps or until the tuner has finished, and report.
 
-Duty: the loop that the examples share. It knows the front end's Horovod names and PyTorch, not what is trained.
+Duty: the loop that the examples share. It knows the front end's Horovod names and PyTorch, not the model or its data.
 """
 
 import argparse
@@ -105,7 +105,7 @@ class Training:
         return budget.steps is not None and self.steps >= budget.steps
 
     def report(self, example: str, seed: int, metrics: dict[str, float]) -> Report:
-        """Return what the job came to."""
+        """Return the job's report."""
         parameters = list(self.model.parameters())
         return Report(
             example=example,

@@ -18,7 +18,7 @@ from tests.house.lock_files import FOLDER, Pin, pins_of
 from tests.house.source_tree import REPOSITORY
 
 DATABASES = ("pypi", "osv")
-"""In this order: the second is asked about what the first did not know."""
+"""In this order: the second is asked about the packages that the first did not know."""
 TIMEOUT_S = 600
 """Limit for one run of pip-audit; a whole lock takes half a minute."""
 Package = tuple[str, str]  # name, version

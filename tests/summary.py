@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Add up the JUnit files of one test run and print one line: passed, failed, not run.
 
-Duty: the last lines of `make test`: what the machine lacks, and the counts. With `--recorded`, which `make test-long`
-gives, also what tests recorded; where `seconds.txt` is, as `make test-all` writes it, also the minutes of each part. It
-knows JUnit XML and these files, and nothing of the tests.
+Duty: the last lines of `make test`: parts that could not run, and the counts. With `--recorded`, which `make test-long`
+gives, also the numbers that tests recorded; where `seconds.txt` is, as `make test-all` writes it, also the minutes of
+each part. It knows JUnit XML and these files alone, and not the tests.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def summarize(results: Path, parts: Sequence[str], failed: Sequence[str] = (), *
     Args:
         results: Folder with `<part>.xml` and, for parts that this machine cannot run, a line in `not-run.txt`.
         parts: Names of the parts that the run should have.
-        failed: Names of what ended with an error, each counted as one failure.
+        failed: Names of steps that ended with an error, each counted as one failure.
         is_ci: Whether a part that did not run is a failure.
     """
     total = Counts(failed=len(failed))
@@ -105,7 +105,7 @@ def recorded_lines(results: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the summary; 0 when nothing failed."""
+    """Print the summary; return 0 when no part failed."""
     parser = argparse.ArgumentParser(description="Add up the results of one test run.")
     parser.add_argument("results", type=Path, metavar="FOLDER", help="folder of the JUnit files")
     parser.add_argument("--parts", nargs="*", default=[], help="names of the parts that the run should have")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MkDocs hook: formulas become MathML when the site is built; a reader's browser loads nothing for them.
+"""MkDocs hook: formulas become MathML when the site is built; a reader's browser loads no script or font for them.
 
 The pages write LaTeX between dollars, which the arithmatex extension marks; GitHub shows the same text as formulas.
 """

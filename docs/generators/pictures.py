@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Take the tutorial's pictures from real runs of its commands (`make docs-pictures`).
 
-Terminals become SVG, pages become PNG by way of Debian's chromium. What is shown is what the commands printed.
+Terminals become SVG, pages become PNG by way of Debian's chromium. They show the commands' real output.
 """
 
 import argparse
@@ -65,7 +65,7 @@ class Workplace:
         return {**os.environ, **BUDGET, **ours, "PATH": path, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"}
 
     def run(self, command: str) -> str:
-        """Run a command line; return what it writes to a terminal, both streams in their order.
+        """Run a command line; return its output on a terminal, both streams in their order.
 
         Raises:
             subprocess.SubprocessError: If it fails or takes too long.
@@ -88,7 +88,7 @@ def draw_terminal(name: str, shown: Sequence[tuple[str, str]]) -> None:
 
     Args:
         name: The picture's file name, without its ending.
-        shown: Commands as they were typed, each with what it printed.
+        shown: Commands as they were typed, each with its output.
     """
     console = Console(record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True)
     for command, printed in shown:

@@ -45,7 +45,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def _hidden_by_modules(sources: Path, package: str) -> Iterator[str]:
-    """Yield the functions that share their name with their module, which is what mkdocstrings shows of the two."""
+    """Yield the functions that share their name with their module; mkdocstrings shows the module in place of them."""
     path = sources.joinpath(*package.split("."), "__init__.py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else ():
         if isinstance(node, ast.ImportFrom) and node.level == 1:

@@ -20,7 +20,7 @@ def assert_equal_everywhere(tensor: torch.Tensor) -> None:
 
 
 def fails_everywhere(words: str, call: Callable[[], object]) -> None:
-    """Make a call that must raise ConfigError with some words on every rank; alone there is nobody to differ from."""
+    """Make a call that must raise ConfigError with some words on every rank; one rank alone cannot differ."""
     try:
         call()
     except hvd.ConfigError as error:

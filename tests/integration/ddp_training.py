@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small model under DDP and its training, the same in every call: what programs compare and tune."""
+"""A small model under DDP and its training, the same in every call, for programs that compare and tune."""
 
 from collections.abc import Callable
 from contextlib import nullcontext

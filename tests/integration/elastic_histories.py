@@ -137,7 +137,7 @@ class Run:
         return [worker for worker in self.workers if worker not in self.gone]
 
     def texts(self) -> str:
-        """Let every worker print where it is and end; return what they printed."""
+        """Let every worker print where it is and end; return their outputs."""
         for worker in self.workers:
             worker.process.send_signal(signal.SIGCONT)
             worker.process.send_signal(signal.SIGABRT)

@@ -116,7 +116,7 @@ def elastic_job(
     before: Sequence[str] = (),
     command: Sequence[str] | None = None,
 ) -> Iterator[ElasticJob]:
-    """Run an elastic job until the end of the block; nothing of it may be left.
+    """Run an elastic job until the end of the block; no process of it may be left.
 
     Args:
         folder: Folder for states and orders.

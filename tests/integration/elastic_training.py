@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small training that writes down what it was trained with, and its replay in one process.
+"""A small training that records its batches, and its replay in one process.
 
 A step's record is the epoch and the indices of each rank's batch. The records are values of the state: a commit keeps
 them, a loss takes back those of the steps that it undoes.
@@ -185,7 +185,7 @@ def weights_of(model: torch.nn.Module) -> list[float]:
 
 
 def check(records: Sequence[Record], weights: Sequence[float], epochs: int, recipe: Recipe = PLAIN) -> None:
-    """Check weights against a replay, and that each epoch has seen every sample; only what fills up comes again."""
+    """Check weights against a replay, and that each epoch has seen every sample; only the padding comes again."""
     if recipe.can_replay:
         expected = torch.tensor(replayed(records, recipe), dtype=torch.float64)
         torch.testing.assert_close(torch.tensor(weights, dtype=torch.float64), expected, rtol=1e-9, atol=1e-11)

@@ -10,8 +10,8 @@ standard error, and a pipe that takes the child's pid and, once it has ended, it
 its end ends the server and its children. STRANGERS listens, and takes an order from each connection, whose end ends the
 child: those of `preloaded_python`.
 
-No engine and no thread exists before a fork. A child is a process as the interpreter would have started it, but for
-its command line in /proc, the seed of its hashes, what it finds imported, and the teardown of modules at its end.
+No engine and no thread exists before a fork. A child is a process as the interpreter would have started it, but for its
+command line in /proc, the seed of its hashes, modules already imported, and the teardown of modules at its end.
 """
 
 import atexit

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts programs as forks of a process that has imported torch, each as if the interpreter had been started for it.
 
-One server per test process; see `fork_server`. What a program writes goes into a file in memory, so that nobody needs
-to read while it runs.
+One server per test process; see `fork_server`. A program's output goes into a file in memory, so that no reader is
+needed while it runs.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ class Process(Protocol):
     returncode: int | None
 
     def communicate(self, input: None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
-        """Wait for the end; return what was written to standard output and error."""
+        """Wait for the end; return standard output and standard error."""
 
     def kill(self) -> None:
         """Kill it."""
@@ -115,7 +115,7 @@ class ForkedProcess:
         return code
 
     def communicate(self, input: None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
-        """Wait for the end; return what was written."""
+        """Wait for the end; return the output."""
         self.wait(timeout)
         return self._output.read()
 
@@ -147,7 +147,7 @@ class RankGroup:
         self.returncode: int | None = None
 
     def communicate(self, input: None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
-        """Wait for all ranks; return what they wrote.
+        """Wait for all ranks; return their outputs.
 
         Raises:
             TimeoutExpired: As `subprocess.Popen.communicate`.

@@ -39,7 +39,7 @@ class Streams:
     """Standard output as a pipe, and standard error in a file."""
 
     def __init__(self, stderr: Path) -> None:
-        """Open both; what is there already in the file stays."""
+        """Open both; the file keeps its contents."""
         read_end, self._write_end = os.pipe()
         self._stderr = os.open(stderr, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         self._file = stderr
@@ -52,7 +52,7 @@ class Streams:
             os.close(descriptor)
 
     def read(self) -> tuple[str, str]:
-        """Return what was not read yet of standard output, until its end, and the file."""
+        """Return the unread rest of standard output, until its end, and the file."""
         return self.stdout.read(), self._file.read_text(encoding="utf-8")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models under FSDP2 and their training, the same in every call: what programs compare and tune."""
+"""Small models under FSDP2 and their training, the same in every call, for programs that compare and tune."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several hosts on one machine: a network and a process-id namespace each, joined by a switch, links at a given rate.
 
-Nothing of it is seen outside: the addresses 10.77.0.x exist in these namespaces alone, so that tests may run side by
+No part of it is seen outside: the addresses 10.77.0.x exist in these namespaces alone, so that tests may run side by
 side. A host's processes die with its process-id namespace, whatever they do. The namespaces have no names: each lives
 as long as its first process, which ends with the test's process, however that one ends.
 """
@@ -23,7 +23,7 @@ QUEUE_LATENCY = "100ms"
 
 
 def _missing() -> str:
-    """Return why there can be no hosts here, or nothing."""
+    """Return why there can be no hosts here; empty if there can be some."""
     programs = [name for name in NEEDED if shutil.which(name) is None]
     if programs:
         return f"{', '.join(programs)} not found; `make system-packages` installs iproute2 and util-linux"
@@ -67,7 +67,7 @@ def hosts(count: int, *, rate: str = "") -> Iterator[list[Host]]:
 
     Args:
         count: Number of hosts.
-        rate: Limit on what each host sends and receives, in words of `tc`, such as `1gbit`; empty for none.
+        rate: Limit on the bytes that each host sends and receives, in words of `tc`, such as `1gbit`; empty for none.
     """
     with ExitStack() as stack:
         switch_pid = _start_init(stack)
@@ -117,7 +117,7 @@ def add_network(first: Host, second: Host, *, number: int, rate: str = "", is_cu
 
 
 def _start_init(stack: ExitStack) -> int:
-    """Start the first process of a host: it reaps what is left to it, and its end ends the host's processes.
+    """Start the first process of a host: it reaps orphans, and its end ends the host's processes.
 
     It ends at the end of its standard input, whose other end this process holds.
     """
@@ -147,7 +147,7 @@ def _run(*command: str) -> None:
 
 
 def run_on(host: Host, command: Sequence[str], *, limit_s: float = 30.0) -> str:
-    """Run a command on a host to its successful end and return what it wrote."""
+    """Run a command on a host to its successful end and return its output."""
     finished = subprocess.run(
         host.command(*command), capture_output=True, text=True, timeout=limit_s, check=False, stdin=subprocess.DEVNULL
     )

@@ -47,7 +47,7 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """Everything it said, for failure messages."""
+        """Both outputs, for failure messages."""
         return f"exit code {self.code} after {self.seconds:.1f} s\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
 
 
@@ -99,7 +99,7 @@ class JobOf(Generic[P]):
     start_s: float
 
     def wait(self, deadline_s: float = DEADLINE_S) -> Finished:
-        """Wait for the end; a job that runs past the deadline is killed, which fails the test with what it said."""
+        """Wait for the end; a job that runs past the deadline is killed, which fails the test with its output."""
         try:
             stdout, stderr = self.process.communicate(timeout=deadline_s)
         except subprocess.TimeoutExpired:
@@ -131,7 +131,7 @@ Job = JobOf[subprocess.Popen[str]]
 
 
 def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]:
-    """Return the environment for a job: nothing of a launcher's or ours but what the test sets."""
+    """Return the environment for a job: of a launcher's and our variables only those that the test sets."""
     foreign = ("RINGTUNE_", "AUTOTUNE", "HOROVOD_", "TORCHELASTIC", "OMP_NUM_THREADS", "WORLD_SIZE", "RANK")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     path = os.pathsep.join(filter(None, [str(REPOSITORY), inherited.get("PYTHONPATH", "")]))
@@ -148,7 +148,7 @@ def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]
 
 @contextmanager
 def started(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Iterator[Job]:
-    """Run a command as a job; afterwards nothing of it may be left: no process, socket or shared-memory file."""
+    """Run a command as a job; afterwards no process, socket or shared-memory file of it may be left."""
     with _checked(lambda environment: _opened(command, environment), environ) as job:
         yield job
 
@@ -219,7 +219,7 @@ def fork_server() -> ForkServerClient:
 
 @contextmanager
 def _checked(start: Callable[[Mapping[str, str]], P], environ: Mapping[str, str] | None) -> Iterator[JobOf[P]]:
-    """Start a job in a given environment; afterwards nothing of it may be left."""
+    """Start a job in a given environment; afterwards no trace of it may be left."""
     marker = uuid.uuid4().hex
     sockets, files = own_sockets(), shared_memory_files()
     job = JobOf(start(clean_environment(environ or {}, marker)), marker, time.monotonic())
@@ -305,7 +305,7 @@ def _described(pid: int) -> str:
 
 
 def _file_of(pid: int, name: str) -> bytes:
-    """Return a file of a living process's in /proc; nothing for one that has ended."""
+    """Return a file of a living process's in /proc; empty for one that has ended."""
     try:
         if Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z":
             return b""

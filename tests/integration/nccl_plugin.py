@@ -73,7 +73,7 @@ class Answer:
 
     @property
     def chosen(self) -> list[tuple[int, int]]:
-        """The cells that cost nothing."""
+        """The cells whose cost is 0."""
         return [(a, p) for a, row in enumerate(self.costs) for p, cost in enumerate(row) if cost == 0.0]
 
 

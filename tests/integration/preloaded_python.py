@@ -2,9 +2,9 @@
 """An interpreter that has imported torch and ringtune already: runs scripts and modules on forks of the fork server.
 
 Run as `python preloaded_python.py ADDRESS NAME [-u] [-m MODULE | SCRIPT] [ARGUMENT…]`; the address is that of the fork
-server's socket for strangers, the name is what the program finds as `sys.executable`. This process stands for the
-program's: it hands signals on, ends as the program has ended, and if it is killed, so is the program. Whatever else an
-interpreter can be asked for, the real one does. It starts in no time, so it imports no package.
+server's socket for strangers, the name is the program's `sys.executable`. This process stands for the program's: it
+hands signals on, ends as the program has ended, and if it is killed, so is the program. Whatever else an interpreter
+can be asked for, the real one does. It starts in no time, so it imports no package.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines that the program prints_lines writes on eight ranks, and checks of what arrived of them."""
+"""Lines that the program prints_lines writes on eight ranks, and checks of those that arrived."""
 
 import re
 import zlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A relay before a connection between ranks: changes bytes of what passes, and looks for a text in it."""
+"""A relay before a connection between ranks: changes bytes that pass, and looks for a text in them."""
 
 import random
 import socket

@@ -55,7 +55,7 @@ exec env -i PATH=/usr/bin:/bin HOME="{folder}" LOGIN_NAME="$host" {marker}="${ma
 
 
 def _missing_for_ssh() -> str:
-    """Return why there can be no SSH server here, or nothing."""
+    """Return why there can be no SSH server here; empty if there can be one."""
     if not Path(SSHD).exists() or shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
         return "OpenSSH is not installed; `make system-packages` does"
     return "" if os.geteuid() == 0 else "the SSH server needs root"
@@ -92,7 +92,7 @@ def wait_until_ready(folder: Path, ranks: int) -> list[int]:
 
 @dataclass(frozen=True)
 class SshServer:
-    """A running SSH server and what its client needs.
+    """A running SSH server and its client's settings.
 
     Attributes:
         port: Its port on each of its addresses.

@@ -114,7 +114,7 @@ class BareWorker:
     """A worker that speaks the protocol step by step, and dies between two of them."""
 
     def __init__(self, address: str, key: str = KEY, **described: object) -> None:
-        """Connect and ask for a meeting; `described` is what the worker says of itself in another way."""
+        """Connect and ask for a meeting; `described` replaces fields of the worker's description."""
         server = Address.parse(address)
         to = Destination(Address("tcp", server.host, server.port), NO_RANK, JOIN_PURPOSE)
         nothing: Message = {"first_meeting": None, "meeting": None, "rank": None}

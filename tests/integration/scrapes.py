@@ -41,7 +41,7 @@ class Scrape:
 
 
 def scrape(url: str) -> Scrape:
-    """Read the metrics at a URL; raises OSError when nobody is there."""
+    """Read the metrics at a URL; raises OSError when no server is there."""
     with urllib.request.urlopen(url, timeout=60) as reply:
         assert reply.headers["Content-Type"].startswith("text/plain; version=")
         text = reply.read().decode()
@@ -49,7 +49,7 @@ def scrape(url: str) -> Scrape:
 
 
 def scrape_until(url: str, is_enough: Callable[[Scrape], object]) -> Scrape:
-    """Read the metrics at a URL until they are as they should be; nobody there yet is no error."""
+    """Read the metrics at a URL until they are as they should be; a server that is not there yet is no error."""
     end_s = time.monotonic() + DEADLINE_S
     newest: Scrape | OSError | None = None
     while time.monotonic() < end_s:
@@ -73,7 +73,7 @@ def debian_program(name: str) -> str:
 
 
 def promtool(*arguments: str, text: str | None = None) -> str:
-    """Run promtool, which must find no fault, and return what it wrote."""
+    """Run promtool, which must find no fault, and return its output."""
     finished = subprocess.run(
         [debian_program("promtool"), *arguments], input=text, capture_output=True, text=True, check=False
     )

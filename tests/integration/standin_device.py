@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of the stand-in for the CUDA driver: torch tensors that say they are on a GPU, in memory of the stand-in's.
 
-Torch's own work on them is done at once, after all that their stream was given: the stream of the stand-in that is
-current is what torch takes for its current CUDA stream. Programs that use this load the stand-in, whose path is in
-STANDIN_DRIVER, before the engine looks for the driver of that name, so that the engine takes it for the driver.
+Torch's own work on them is done at once, after all earlier work of their stream: torch takes the current stream of the
+stand-in for its current CUDA stream. Programs that use this load the stand-in, whose path is in STANDIN_DRIVER, before
+the engine looks for the driver of that name, so that the engine takes it for the driver.
 """
 
 import ctypes
@@ -108,7 +108,7 @@ class Machine:
         self._library.standin_fail(function.encode(), 1, result)
 
     def memory(self, count: int) -> torch.UntypedStorage:
-        """Return memory of the device, which holds what no test expects."""
+        """Return memory of the device, filled with bytes that no test expects."""
         address = self._library.standin_allocate(0, ctypes.c_size_t(count))
         filled = torch.frombuffer((ctypes.c_uint8 * max(1, count)).from_address(address), dtype=torch.uint8)
         return filled.fill_(0x5A).untyped_storage()
@@ -131,7 +131,7 @@ class Machine:
         return isinstance(tensor, DeviceTensor)
 
     def close(self) -> dict[str, int]:
-        """End the streams, and return what is still alive and what broke the driver's rules."""
+        """End the streams, and count live objects and breaches of the driver's rules."""
         for stream in self._streams:
             self._library.standin_destroy_stream(ctypes.c_void_p(stream))
         return self._library.standin_counts().alive()  # type: ignore[no-any-return]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs in a terminal, as a person would, and sees what the person sees."""
+"""Runs programs in a terminal, as a person would, and reads the screen."""
 
 import fcntl
 import os
@@ -104,7 +104,7 @@ class TerminalJob:
     end_s: float = field(default_factory=lambda: time.monotonic() + DEADLINE_S)
 
     def read_until(self, pattern: bytes) -> re.Match[bytes]:
-        """Wait until what came so far matches a pattern; fails with what came, if the command ends or hangs first."""
+        """Wait until the output so far matches a pattern; fails with the output, if the command ends or hangs first."""
         while (match := re.search(pattern, self.data)) is None:
             piece = next(_read(self.terminal, self.end_s), b"")
             assert piece, self.data

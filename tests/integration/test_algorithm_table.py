@@ -115,7 +115,7 @@ def test_a_slow_link_is_not_measured_for_longer(tmp_path: Path, rate: str) -> No
 
 @pytest.mark.parametrize("content", ["", "{", '{"schema": 1, "key": {}, "rows": [], "measured_s": 1, "load": 1}'])
 def test_a_broken_file_is_announced_once_and_replaced(tmp_path: Path, measured: Path, content: str) -> None:
-    """The job measures as if nothing had been there."""
+    """The job measures as if the file had not been there."""
     shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     (path,) = kept_files(tmp_path)
     path.write_text(content, encoding="utf-8")
@@ -143,7 +143,7 @@ def test_a_kept_table_that_the_engine_refuses_is_measured_anew(tmp_path: Path, m
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    """The job says once that every start will measure, and what to do."""
+    """The job says once that every start will measure, and the remedy."""
     cache = tmp_path / "cache"
     cache.write_text("no folder")
 
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_measured_where_there_is_nothing_to_choose(tmp_path: Path, variables: dict[str, str]) -> None:
-    """A job without a choice of algorithms measures nothing and writes no file."""
+    """A job without a choice of algorithms neither measures nor writes a file."""
     finished = run_ranks(2, environ(tmp_path, **variables))
 
     said(finished)
@@ -182,7 +182,7 @@ def test_process_sets_measure_nothing(tmp_path: Path) -> None:
 
 
 def test_one_rank_measures_nothing(tmp_path: Path) -> None:
-    """One rank has nobody to reduce with."""
+    """One rank has no other to reduce with."""
     finished = run_ranks(1, environ(tmp_path))
 
     said(finished)
@@ -226,7 +226,7 @@ def test_between_hosts_a_table_decides_and_changes_no_bit(tmp_path: Path) -> Non
     [(None, "No such file"), ("{", "no algorithm table"), ("rows of another layout", "cannot run with 1 host")],
 )
 def test_a_given_file_without_a_table_stops_the_job(tmp_path: Path, content: str | None, reason: str) -> None:
-    """On every rank, with the variable, the file and what to do."""
+    """Every rank's error has the variable, the file and the remedy."""
     path = tmp_path / "table.json"
     if content is not None:
         path.write_text(content)
@@ -243,7 +243,7 @@ def test_a_given_file_without_a_table_stops_the_job(tmp_path: Path, content: str
 
 
 def test_a_given_table_for_other_ranks_per_host_is_left_aside(tmp_path: Path) -> None:
-    """One job runs unchanged at any size; rank 0 says what is used."""
+    """One job runs unchanged at any size; rank 0 names the table in use."""
     path = write_table(tmp_path / "table.json", [4], (None, "direct", 131072))
 
     finished = run_ranks(2, environ(tmp_path, RINGTUNE_ALGORITHM_TABLE=str(path)))

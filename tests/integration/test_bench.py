@@ -39,7 +39,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Measured:
-    """One whole run: what it printed, and the file that it wrote."""
+    """One whole run: its output, and the file that it wrote."""
 
     finished: Finished
     written: dict[str, Any]

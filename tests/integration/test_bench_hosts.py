@@ -37,7 +37,7 @@ with joined_hosts(2, 10**9) as network:
 
 
 def text_of(command: list[str]) -> str:
-    """Run a command to its successful end and return what it wrote."""
+    """Run a command to its successful end and return its output."""
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=END_LIMIT_S).stdout
 
 
@@ -148,7 +148,7 @@ def all_end(watches: Sequence[int]) -> bool:
 
 
 def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> None:
-    """Both ways of the engine, beside what the wire allows; the rows name hosts and link."""
+    """Both ways of the engine, beside the wire's limit; the rows name hosts and link."""
     file, step = tmp_path / "rows.json", tmp_path / "step.json"
     tensors = [{"name": name, "shape": [30_000, extent]} for name, extent in (("weight", 5), ("bias", 1))]
     step.write_text(json.dumps({"name": "small", "dtype": "float32", "tensors": tensors}), encoding="utf-8")

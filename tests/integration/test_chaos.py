@@ -38,7 +38,7 @@ class Loss:
 
 
 def strike(folder: Path, victim: int, number: signal.Signals, environ: Mapping[str, str], seed: int) -> list[Loss]:
-    """Run an endless job, send one rank a signal at a random moment, and return what the others said.
+    """Run an endless job, send one rank a signal at a random moment, and return the others' errors.
 
     The survivors have all the time that they need; a stopped rank is killed at last.
     """
@@ -57,7 +57,7 @@ def strike(folder: Path, victim: int, number: signal.Signals, environ: Mapping[s
 
 
 def recorded_percentile_99(losses: list[Loss], jobs: int, record: Callable[[str, object], None]) -> float:
-    """Return the 99th percentile of how late survivors were; record what was counted."""
+    """Return the 99th percentile of the survivors' delays; record the counts."""
     late_s = [loss.late_s for loss in losses]
     late_99_s = quantiles(late_s, n=100)[-1]
     record("jobs", jobs)
@@ -85,7 +85,7 @@ def strike_often(tmp_path: Path, times: int, victims: range, transport: str) -> 
 def test_a_rank_killed_at_a_random_moment_is_an_error_on_all_survivors(
     tmp_path: Path, victims: range, transport: str
 ) -> None:
-    """Every survivor raises PeerLostError that names the rank, long before any limit; nothing is left behind."""
+    """Every survivor raises PeerLostError that names the rank, long before any limit; no process is left behind."""
     losses = strike_often(tmp_path, 2, victims, transport)
 
     assert max(loss.late_s for loss in losses) < LOST_LIMIT_S + ROOM_S

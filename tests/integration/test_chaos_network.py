@@ -56,7 +56,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Scene:
-    """A job on two hosts that is at work or idle, and what is done to one of them, the victim."""
+    """A job on two hosts that is at work or idle, and the faults of one of them, the victim."""
 
     made: Sequence[Host]
     jobs: Sequence[Job]
@@ -149,7 +149,7 @@ def die_behind_the_cut(folder: Path, attempt: int, timeout_s: float) -> list[Los
 
 
 def come_back_without_ranks(folder: Path, attempt: int, timeout_s: float) -> list[Loss]:
-    """Pull a host's cable, kill its ranks, plug it in: what it answers to old connections ends them."""
+    """Pull a host's cable, kill its ranks, plug it in: its answers to old connections end them."""
     with played(folder, "endless", attempt, timeout_s) as scene:
         cut_s = scene.cut()
         scene.kill()
@@ -167,7 +167,7 @@ CASES = (*SHORT_CASES, cut_at_work, die_behind_the_cut)
 
 
 def play_often(tmp_path: Path, case: Case, times: int, timeout_s: float) -> list[Loss]:
-    """Play a case so many times, and return what all ranks said."""
+    """Play a case so many times, and return the errors of all ranks."""
     return [loss for attempt in range(times) for loss in case(tmp_path / str(attempt), attempt, timeout_s)]
 
 

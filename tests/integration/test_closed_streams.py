@@ -14,7 +14,7 @@ FINE = "0 wrong; "
 
 @pytest.mark.parametrize("closed", [(0, 1, 2), (1, 2), (2,)])
 def test_what_c_code_prints_goes_nowhere_near_the_gradients(tmp_path: Path, closed: tuple[int, ...]) -> None:
-    """The null device takes the place of what is closed, at every init(); sums stay right and nothing hangs."""
+    """The null device takes the place of closed streams, at every init(); sums stay right and no rank hangs."""
     command = program(PROGRAM, str(tmp_path / "report"), *map(str, closed))
     address = f"unix:@ringtune-closed-{tmp_path.name}"
 

@@ -122,7 +122,7 @@ def expect_same_weights(found: list[Any]) -> None:
 
 
 def test_a_run_ends_after_its_steps(tmp_path: Path, run_arm: RunArm) -> None:
-    """The script is left as by sys.exit(): its `finally` has run on every rank, and nothing after the loop."""
+    """The script is left as by sys.exit(): its `finally` has run on every rank, and no code after the loop."""
     run = run_arm("ringtune", "compared_ddp", "1000000", "plain", steps=4)
 
     assert (4, False) == (run.steps, run.did_script_end)
@@ -189,7 +189,7 @@ def test_ranks_on_several_hosts_are_compared(tmp_path: Path, run_arm: RunArm) ->
 
 
 def test_a_script_that_cannot_run_both_ways_is_told_why(run_arm: RunArm) -> None:
-    """A sentence with what to do; the job is ended."""
+    """The error is a sentence with the remedy; the job is ended."""
     with pytest.raises(ComparisonError, match=r"cannot be run both ways.*by Adasum, which DDP does not have"):
         run_arm("ddp", "compared_horovod", "adasum")
 
@@ -208,7 +208,7 @@ def test_the_engine_takes_over_no_buckets_that_are_not_ddps_own(run_arm: RunArm,
 
 
 def test_a_script_without_a_process_group_is_told_what_to_do(tmp_path: Path) -> None:
-    """Ranks that train each for itself leave nothing to compare."""
+    """Ranks that train each for itself cannot be compared."""
     script = tmp_path / "alone.py"
     script.write_text(
         "import torch\n"
@@ -234,7 +234,7 @@ def test_a_script_of_too_few_steps_is_told_so(run_arm: RunArm) -> None:
 
 
 def test_one_step_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A single step after the warm-up says nothing; no pair is begun."""
+    """A single step after the warm-up is no sample; no pair is begun."""
     program = RankProgram.parse((str(PROGRAMS / "compared_ddp.py"),))
     request = CompareRequest(RANKS, program, warmup_steps=WARMUP_STEPS)
     monkeypatch.setattr(Runs, "run", lambda _runs, arm, _steps, _progress: Run(arm, 1, 1.0, did_script_end=True))
@@ -249,7 +249,7 @@ def compared(*words: str) -> list[str]:
 
 
 def test_the_error_of_the_rank_that_failed_first_is_shown(tmp_path: Path) -> None:
-    """A traceback of the first failing rank is not hidden by what the others say of its end."""
+    """A traceback of the first failing rank is not hidden by the others' reports of its end."""
     script = tmp_path / "broken.py"
     script.write_text(
         "import os, sys, time\n"
@@ -272,7 +272,7 @@ def test_the_error_of_the_rank_that_failed_first_is_shown(tmp_path: Path) -> Non
 
 
 def test_an_arm_that_dies_is_named(run_arm: RunArm) -> None:
-    """The error has the arm, the exit code and the last lines; nothing is left of the run."""
+    """The error has the arm, the exit code and the last lines; no process is left of the run."""
     with pytest.raises(ComparisonError, match=r"the script failed under ringtune \(exit code 137\)") as died:
         run_arm("ringtune", "compared_horovod", "dies")
 
@@ -339,7 +339,7 @@ def test_a_signal_ends_the_run_in_progress(tmp_path: Path, number: signal.Signal
 def test_wrong_usage_is_exit_code_2(
     words: list[str], reason: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """One paragraph, with what to do; nothing is started."""
+    """The error is one paragraph, with the remedy; no job is started."""
     script = tmp_path / "script.py"
     script.touch()
 

@@ -28,7 +28,7 @@ def run_between(
 
 
 def seen(finished: Finished) -> list[dict[str, Any]]:
-    """Return what each rank has seen, in their order."""
+    """Return the ranks' observations, in their order."""
     assert 0 == finished.code, finished.text
     lines = [json.loads(line.partition("] ")[2]) for line in finished.stdout.splitlines() if "results" in line]
     return sorted(lines, key=lambda line: int(line["rank"]))

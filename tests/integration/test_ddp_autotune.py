@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning the buckets of torch's own DDP over Gloo, two ranks: training stays what it is, and every end is an end."""
+"""Tuning the buckets of torch's own DDP over Gloo, two ranks: training stays the same, and every end is an end."""
 
 import re
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def played(folder: Path) -> Sequence[Finished]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_scenario(played: Sequence[Finished], scenario: str) -> None:
-    """Both ranks came through; the scenario's docstring in `programs/ddp_autotune.py` says what is asserted."""
+    """Both ranks came through; the scenario's docstring in `programs/ddp_autotune.py` has the assertions."""
     for rank, finished in enumerate(played):
         assert f"{scenario}: passed on rank {rank}" in finished.stdout, finished.text
 
@@ -113,7 +113,7 @@ def test_a_job_is_tuned_to_the_end(played: Sequence[Finished], folder: Path) -> 
 
 
 def test_a_decision_is_watched(played: Sequence[Finished], folder: Path) -> None:
-    """Slower steps call it into question on all ranks at the same step; what follows is a run of its own in the log."""
+    """Slower steps call it into question on all ranks at the same step; a run of its own in the log follows."""
     first, second = (re.findall(r"answered after .*", finished.stdout) for finished in played)
     assert 1 == len(first), played[0].text
     assert first == second
@@ -135,7 +135,7 @@ def test_what_was_found_is_kept_for_the_next_job(played: Sequence[Finished], fol
 
 
 def test_a_job_outrun_by_nobody_does_not_wait_for_its_tuner(played: Sequence[Finished], folder: Path) -> None:
-    """The process ends in the midst of tuning, without a close: the log has what was begun, and no result."""
+    """The process ends in the midst of tuning, without a close: the log has the begun run, and no result."""
     run = read_log(folder / LOG).runs[1]
 
     assert run.run is not None

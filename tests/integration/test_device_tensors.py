@@ -26,7 +26,7 @@ def nccl(driver: Path) -> Path:
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_every_operation_has_the_bits_of_cpu_memory(driver: Path, transport: str) -> None:
-    """Late tensors of the device, of every dtype, through every operation; nothing is left on the device afterwards."""
+    """Late tensors of the device, of every dtype, through every operation; no object is left on the device."""
     environ = {"STANDIN_DRIVER": str(driver), "RINGTUNE_TRANSPORT": transport}
 
     finished = run_job(ranks(2, "device_tensors", *NAMES), environ)
@@ -50,7 +50,7 @@ def test_what_goes_by_nccl_has_the_bits_of_cpu_memory(driver: Path, nccl: Path) 
 
 
 def test_an_error_of_the_driver_ends_the_world(driver: Path) -> None:
-    """The rank that has it says what the driver said, the other one whose GPU it was."""
+    """The rank that has it quotes the driver, the other one names the rank of the GPU."""
     finished = run_job(ranks(2, "device_tensors", "failing"), {"STANDIN_DRIVER": str(driver)})
 
     assert 0 == finished.code, finished.text

@@ -27,13 +27,13 @@ LIMIT_S = 60.0
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user with an empty cache folder, and nothing set."""
+    """The environment of a user with an empty cache folder, and no variable set."""
     return {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing else run here, as far as the report can tell."""
+    """Let the machine seem idle to the report."""
     monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 0.2, 0.3))
 
 
@@ -49,7 +49,7 @@ def problems(report: DoctorReport) -> str:
 
 
 def test_a_machine_without_anything_has_no_problem(environ: dict[str, str]) -> None:
-    """Processor and cores are named; what is not set is said, and is nothing wrong; nothing is made."""
+    """Processor and cores are named; unset options are named, and are no fault; no file is made."""
     report = doctor.examine(environ)
 
     assert "" == problems(report)
@@ -121,7 +121,7 @@ def test_a_token_that_may_not_read_is_told_apart(environ: dict[str, str]) -> Non
 def test_a_service_that_is_away_is_a_problem_with_a_remedy(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody there, somebody who says nothing, something else than the service, a URL that is none."""
+    """No server, a silent one, another one than the service, a URL that is none."""
     monkeypatch.setattr("ringtune.commands.findings.service.LIMIT_S", 0.5)
     away = doctor.examine({**environ, "AUTOTUNE_SERVICE_URL": closed_port()})
     with serving(black_hole) as url:
@@ -157,7 +157,7 @@ def test_caches_and_spool_are_counted(environ: dict[str, str]) -> None:
 
 
 def test_what_is_wrong_with_caches_is_said(environ: dict[str, str], tmp_path: Path) -> None:
-    """A damaged file, a file that is none, a folder in which nothing can be made, a full disk."""
+    """A damaged file, a file that is none, a read-only folder, a full disk."""
     folder = Path(environ["XDG_CACHE_HOME"]) / "ringtune"
     StudyStore(folder / "studies.jsonl").keep(tuned_records())
     with (folder / "studies.jsonl").open("a", encoding="utf-8") as file:

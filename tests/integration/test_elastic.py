@@ -55,7 +55,7 @@ def _worker(stack: ExitStack, command: Forked, server: Served, environ: Mapping[
 
 
 def reports(ends: list[Finished]) -> list[dict[str, Any]]:
-    """Return what workers have printed last; all must have ended well."""
+    """Return the workers' last lines; all must have ended well."""
     assert [0] * len(ends) == [end.code for end in ends], "\n".join(end.text for end in ends)
     return [json.loads(end.stdout.splitlines()[-1]) for end in ends]
 

@@ -162,7 +162,7 @@ def test_a_discovery_that_is_not_there_fails_at_once(options: tuple[str, str], w
 def test_a_program_that_fails_everywhere_ends_the_job(
     tmp_path: Path, command: list[str], code: int, words: str
 ) -> None:
-    """Nothing is started again and again: the code is the program's."""
+    """No worker is started again and again: the code is the program's."""
     finished = run_job(elastic_command(tmp_path, "-np", "2", "--min-np", "1", command=command))
 
     assert code == finished.code, finished.text
@@ -211,7 +211,7 @@ def test_a_program_that_fails_at_one_step_ends_while_others_are_being_started(tm
 
 @pytest.mark.parametrize("number", [signal.SIGINT])
 def test_a_signal_of_the_user_ends_all_workers(tmp_path: Path, number: signal.Signals) -> None:
-    """The exit code tells which; nobody is replaced."""
+    """The exit code tells which; no worker is replaced."""
     script = write_hosts(tmp_path, f"{ONE}:1", "localhost:1")
     options = ("-np", "2", "--host-discovery-script", script, "--rsh", write_rsh(tmp_path), "--network-interface", "lo")
     with elastic_job(tmp_path, *options) as job:

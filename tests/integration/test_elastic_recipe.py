@@ -41,7 +41,7 @@ def said(finished: Finished) -> dict[str, Any]:
 
 
 def test_a_rate_that_follows_the_size_is_the_same_on_all_ranks(tmp_path: Path) -> None:
-    """Survivors and a newcomer scale the rate of the state alike, and what the scheduler starts from."""
+    """Survivors and a newcomer scale the rate of the state and the scheduler's base rate alike."""
     recipe = "with a rate that follows the size"
     ended = run_history("comes", tmp_path, ["a", "b"], ["a", "b", "c"], recipe=recipe)
 
@@ -49,7 +49,7 @@ def test_a_rate_that_follows_the_size_is_the_same_on_all_ranks(tmp_path: Path) -
 
 
 def test_survivors_go_on_from_the_last_commit(tmp_path: Path) -> None:
-    """Two of three ranks go on when one is killed, and end with the weights of a replay of what was committed."""
+    """Two of three ranks go on when one is killed, and end with the weights of a replay of the committed steps."""
     ended = run_history("lost", tmp_path, ["a", "b", "c"], ["a", "c"])
 
     assert -9 == ended.pop("b").code

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environments of any content: a job starts, or names at once the variable, the value, and what is allowed.
+"""Environments of any content: a job starts, or names at once the variable, the value, and the allowed ones.
 
-Nothing here asserts a speed: a launch that does not end within a job's deadline hangs.
+No test here asserts a speed: a launch that does not end within a job's deadline hangs.
 """
 
 import os
@@ -76,7 +76,7 @@ def environments(names: tuple[str, ...]) -> st.SearchStrategy[dict[str, str]]:
 
 
 def check_explanation(error: ConfigError, environ: dict[str, str]) -> None:
-    """An error names a variable, its value unless that is secret, and what to do."""
+    """An error names a variable, its value unless that is secret, and the remedy."""
     text = str(error)
     named = [name for name in NAMES if re.search(rf"(?<![A-Z_]){name}(?![A-Z_])", text)]
     shown = [name for name in named if repr(environ.get(name)) in text or environ.get(name, "?") in text]

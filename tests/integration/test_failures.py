@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that stop, die, fork or never come: every case ends, with an error that says what happened."""
+"""Ranks that stop, die, fork or never come: every case ends, with an error that names the event."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
 
 
 def test_a_rank_that_is_busy_elsewhere_is_one_warning(tmp_path: Path) -> None:
-    """The warning names the rank, a tensor of the user's and their number; nothing that the optimizer itself sends."""
+    """The warning names the rank, a tensor of the user's and their number; none that the optimizer itself sends."""
     go, said = tmp_path / "go", tmp_path / "out" / "rank.0" / "stderr"
     command = ringtune("run", "-np", "2", "--output-filename", str(tmp_path / "out"))
     with started([*command, *program("busy_elsewhere", str(go))], {"RINGTUNE_STALL_WARN_S": "4"}) as job:
@@ -87,9 +87,9 @@ def test_a_killed_rank_is_noticed_although_its_workers_live(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_survives_the_launcher(tmp_path: Path, number: signal.Signals) -> None:
-    """However the launcher ends, ranks and what they started end with it.
+    """However the launcher ends, ranks and their processes end with it.
 
-    A killed launcher takes the ranks with it; what those had started themselves is then on its own.
+    A killed launcher takes the ranks with it; the processes of these are then on their own.
     """
     with started(launched(2, "sleeper", str(tmp_path))) as job:
         for rank in range(2):

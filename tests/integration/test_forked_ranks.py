@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forked ranks are processes as the launcher would start them: places, environment, output, ends, and what is left.
+"""Forked ranks are processes as the launcher would start them: places, environment, output, ends, and leftovers.
 
 A script of an interpreter that has imported torch already is such a process, too.
 """
@@ -60,7 +60,7 @@ def is_alive(pid: int) -> bool:
 
 
 def test_each_rank_finds_what_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Place, arguments, working directory and environment; nothing of this process's but standard streams."""
+    """A rank has its place, arguments, working directory and environment; of this process's, only standard streams."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RINGTUNE_LOG_LEVEL", "debug")  # of the launcher's kind: no test's business
 
@@ -116,7 +116,7 @@ def test_the_first_rank_that_fails_decides(
 
 
 def test_a_job_past_its_deadline_is_killed(tmp_path: Path) -> None:
-    """The test fails with what the ranks had said."""
+    """The test fails with the ranks' output."""
     program = written(tmp_path, "import time; print('waiting', flush=True); time.sleep(600)")
 
     with pytest.raises(AssertionError, match=r"past its deadline of 1 s\nwaiting\nwaiting"):
@@ -124,7 +124,7 @@ def test_a_job_past_its_deadline_is_killed(tmp_path: Path) -> None:
 
 
 def test_what_a_forked_rank_leaves_behind_is_found_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child of a rank carries the job's marker, although nothing was executed since the server started."""
+    """A child of a rank carries the job's marker, although no program was executed since the server started."""
     monkeypatch.setattr(jobs, "SETTLE_S", 0.2)
 
     monkeypatch.chdir(tmp_path)
@@ -173,7 +173,7 @@ def test_a_preloaded_interpreter_ends_as_its_script(tmp_path: Path, end: str, co
 
 
 def test_a_preloaded_interpreter_hands_signals_on(tmp_path: Path) -> None:
-    """The script decides what a signal does."""
+    """The script decides on a signal's effect."""
     ready = tmp_path / "ready"
     script = (
         "import pathlib, signal, sys, time\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning FSDP2 over Gloo: training stays what it is to the last bit, and memory is a constraint."""
+"""Tuning FSDP2 over Gloo: training stays the same to the last bit, and memory is a constraint."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def run_ranks(folder: Path, scenarios: Sequence[str], *, world_size: int = 2) ->
 
 
 def check_passed(ranks: Sequence[Finished], *scenarios: str) -> None:
-    """All ranks came through scenarios; their docstrings in `programs/fsdp_autotune.py` say what is asserted."""
+    """All ranks came through scenarios; their docstrings in `programs/fsdp_autotune.py` have the assertions."""
     for rank, finished in enumerate(ranks):
         for scenario in scenarios:
             assert f"{scenario}: passed on rank {rank}" in finished.stdout, finished.text
@@ -59,7 +59,7 @@ def played(folder: Path) -> Sequence[Finished]:
 
 @pytest.mark.parametrize("scenario", ["evaluation", "own_settings", *SCENARIOS])
 def test_scenario(played: Sequence[Finished], scenario: str) -> None:
-    """Both ranks came through; the scenario's docstring says what is asserted."""
+    """Both ranks came through; the scenario's docstring has the assertions."""
     check_passed(played, scenario)
 
 

@@ -57,7 +57,7 @@ def test_no_gpu_and_no_driver_are_no_gpus(library: Library, tmp_path: Path) -> N
 
 
 def test_without_nvml_the_kernel_module_says_what_there_is(tmp_path: Path) -> None:
-    """Models and driver; nothing of links."""
+    """The facts are models and driver, without links."""
     for bus in ("0000:01:00.0", "0000:02:00.0"):
         (tmp_path / "gpus" / bus).mkdir(parents=True)
         (tmp_path / "gpus" / bus / "information").write_text(INFORMATION)

@@ -116,7 +116,7 @@ def said(finished: Finished) -> list[dict[str, Any]]:
     ],
 )
 def test_a_line_of_horovods_documentation_runs(folder: Path, line: str, ranks: int, variables: dict[str, str]) -> None:
-    """On one machine: the ranks are there, and what the options say has reached each."""
+    """On one machine: the ranks are there, and the options have reached each."""
     finished = run_line(folder, line)
 
     rows = said(finished)
@@ -205,7 +205,7 @@ def test_the_build_is_reported_in_horovods_form(folder: Path, line: str) -> None
 
 
 def test_variables_reach_ranks_on_other_hosts_only_if_they_are_sent(folder: Path) -> None:
-    """A sent variable has its value or the launcher's; a login there has nothing else of this environment."""
+    """A sent variable has its value or the launcher's; a login there has no other variable of this environment."""
     line = (
         "horovodrun -np 2 --network-interfaces lo -H far1,far2 --env COLOUR=red --env SHAPE "
         "sh -c 'echo $COLOUR $SHAPE $SIZE_OF_IT'"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place belongs to the first process that calls init() with its variables; who inherits them is told so at once."""
+"""A place belongs to the first process that calls init() with its variables; heirs of these are refused at once."""
 
 import re
 import sys
@@ -57,7 +57,7 @@ def test_a_program_without_the_named_variables_works_alone() -> None:
 
 
 def test_what_stands_between_launcher_and_rank_is_no_owner() -> None:
-    """Programs of one script that run after each other join; so does what a shell execs or has in the background."""
+    """Programs of one script that run after each other join; so do programs that a shell execs or runs behind."""
     script = '"$@" && exec sh -c \'env A=1 "$@" & wait $!\' sh "$@"'
 
     finished = run_job(ringtune("run", "-np", "2", "sh", "-c", script, "sh", *program("where")))

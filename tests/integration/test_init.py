@@ -73,7 +73,7 @@ def test_a_log_that_cannot_be_written_stops_all_before_training(path: str) -> No
 
 
 def explicit(rank: int, world_size: int, name: str, **changes: str) -> dict[str, str]:
-    """Return the variables of a rank that nobody launched; what is wrong is heard long before its limit."""
+    """Return the variables of a rank without a launcher; errors come long before its limit."""
     return {
         "RINGTUNE_RANK": str(rank),
         "RINGTUNE_WORLD_SIZE": str(world_size),
@@ -85,7 +85,7 @@ def explicit(rank: int, world_size: int, name: str, **changes: str) -> dict[str,
 
 
 def joining(*announced_in: str) -> list[str]:
-    """Return the command of a rank that joins and says what it got; before, it announces itself in a given file."""
+    """Return the command of a rank that joins and prints its outcome; before, it announces itself in a given file."""
     return program("fails_at_init", "none", "NONE", "none", *announced_in)
 
 
@@ -108,7 +108,7 @@ def test_a_rank_with_another_key_is_kept_out(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_is_started_twice_on_a_host_is_refused_there_and_the_job_goes_on(tmp_path: Path) -> None:
-    """The second process is told at once who was first; the meeting that the first waits in is not disturbed."""
+    """The second process learns at once which was first; the first one's meeting is not disturbed."""
     command, name = joining(), f"ringtune-test-{tmp_path.name}"
 
     with started(command, explicit(1, 2, name)) as first:
@@ -156,7 +156,7 @@ def test_different_world_sizes_stop_all(tmp_path: Path) -> None:
 
 
 def test_a_missing_rank_is_named_at_the_deadline(tmp_path: Path) -> None:
-    """Nobody waits for ever for a rank that was not started."""
+    """No rank waits for ever for one that was not started."""
     finished = run_job(joining(), explicit(0, 3, f"ringtune-test-{tmp_path.name}", **AT_THE_DEADLINE))
 
     error_name, _, words = errors_by_rank(finished.stdout)[0]
@@ -185,7 +185,7 @@ def test_a_rank_without_rank_0_ends_at_the_deadline(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_is_code_two_and_one_paragraph(arguments: list[str], word: str) -> None:
-    """The command line says what was wrong, without a traceback."""
+    """The command line names the fault, without a traceback."""
     finished = run_job(ringtune_words(*arguments))
 
     assert 2 == finished.code, finished.text

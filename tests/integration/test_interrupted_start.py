@@ -22,7 +22,7 @@ time.sleep(600)
 
 
 def test_ctrl_c_while_the_command_imports_is_quiet(tmp_path: Path) -> None:
-    """The command's own imports take a while; nothing was begun, and there is nothing to say."""
+    """The command's own imports take a while; no job was begun, and there is no message."""
     announced = tmp_path / "announced"
     (tmp_path / "typer.py").write_text(SLOW_TYPER.format(announced=str(announced)), encoding="utf-8")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

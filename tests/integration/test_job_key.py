@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The job key leaves the environment at init(): what a rank starts, and who logs the environment, does not get it."""
+"""The job key leaves the environment at init(): a rank's processes and logs of the environment do not get it."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ SLURM = {
 
 
 def check_unseen(finished: Finished, ranks: int) -> None:
-    """Check that the key was seen by nobody, in both worlds of each rank."""
+    """Check that the key was not seen, in both worlds of each rank."""
     assert 0 == finished.code, finished.text
     seen = Counter(re.findall(r"^(?:here|child|worker) .*$", finished.stdout, re.MULTILINE))
     lines = ("here False None False", "child False False", "worker False")
@@ -43,7 +43,7 @@ def test_a_rank_may_launch_a_job_of_its_own() -> None:
 
 @pytest.mark.parametrize("told", ["by hand", "srun"])
 def test_a_key_that_the_user_has_set_leaves_too(told: str, tmp_path: Path) -> None:
-    """Places that other launchers, or nobody, told: the key is in the user's environment, and not in the rank's."""
+    """With places from other launchers, or without: the key is in the user's environment, and not in the rank's."""
     address = f"unix:@ringtune-key-{tmp_path.name}"
     environs = (
         [explicit(rank, 2, address) for rank in range(2)]

@@ -71,7 +71,7 @@ def test_a_late_server_is_waited_for() -> None:
 
 
 def test_the_missing_are_counted_at_the_limit() -> None:
-    """Every worker that waits hears how many are missing, and who is there."""
+    """Every worker that waits hears how many are missing, and which are there."""
     with served(FixedRoster(3), patience=Patience(meeting_s=2.0)) as server:
         finished = run_all_forked(
             [forked("where")] * 2, [joining(server.address, RINGTUNE_WORKER_ID="pod-7"), joining(server.address)]
@@ -85,7 +85,7 @@ def test_the_missing_are_counted_at_the_limit() -> None:
 
 
 def test_a_worker_too_many_is_refused() -> None:
-    """The job goes on; the refused one hears who is there."""
+    """The job goes on; the refused one hears which are there."""
     with served(FixedRoster(1)) as server, ExitStack() as stack:
         there = BareWorker(server.address)
         there.hear("place")

@@ -103,7 +103,7 @@ def trained(stack: ExitStack, server: Served, folder: Path, count: int) -> list[
 
 @pytest.mark.parametrize("killed", [[0], [1], [0, 2]])
 def test_survivors_meet_anew_and_keep_their_order(tmp_path: Path, killed: list[int]) -> None:
-    """After deaths in training, rank 0 and two at once among them, the rest goes on with what it has."""
+    """After deaths in training, rank 0 and two at once among them, the rest goes on with its state."""
     with served(RangeRoster(1, 3, 60.0)) as server, ExitStack() as stack:
         jobs = sorted(trained(stack, server, tmp_path, 3), key=lambda job: rank_of(tmp_path, 3, job))
         for rank in killed:
@@ -166,7 +166,7 @@ def test_a_spare_worker_is_dismissed_when_the_job_is_done(tmp_path: Path) -> Non
 
 
 def test_a_dismissed_worker_ends_quietly_and_the_others_go_on(tmp_path: Path) -> None:
-    """The launcher takes it out, with an update; nothing counts as a loss."""
+    """The launcher takes it out, with an update; no worker counts as lost."""
     with served(RangeRoster(1, 2, 60.0)) as server, ExitStack() as stack:
         jobs = sorted(trained(stack, server, tmp_path, 2), key=lambda job: rank_of(tmp_path, 2, job))
         server.dismiss(1, "its host is needed elsewhere")
@@ -198,7 +198,7 @@ def test_a_worker_that_does_not_ask_again_is_left_behind() -> None:
 
 
 def test_a_rank_0_that_does_not_listen_is_left_behind() -> None:
-    """A stopped process holds nobody up for longer than the grace."""
+    """A stopped process holds no worker up for longer than the grace."""
     with served(RangeRoster(1, 2, 0.5), patience=Patience(DEADLINE_S, grace_s=0.5)) as server:
         first, second = BareWorker(server.address), BareWorker(server.address)
         first.hear("place")

@@ -64,7 +64,7 @@ def test_ranks_of_other_hosts_find_their_place_across_hosts(tmp_path: Path) -> N
 
 
 def test_a_host_without_ranks_is_not_called(tmp_path: Path) -> None:
-    """Slots that are not needed cost nothing."""
+    """Slots that are not needed cost no call."""
     finished = run_job(launch(tmp_path, f"localhost:2,{TWO}", 2, "echo $RINGTUNE_RENDEZVOUS"))
 
     assert 0 == finished.code, finished.text
@@ -142,7 +142,7 @@ def test_ranks_that_do_not_heed_the_end_are_killed(tmp_path: Path) -> None:
 
 
 def test_a_killed_agent_takes_its_ranks_with_it(tmp_path: Path) -> None:
-    """The host's ranks count as lost, the host is named, and nothing is left on any host."""
+    """The host's ranks count as lost, the host is named, and no process is left on any host."""
     script = f'{READY} test "$RINGTUNE_RANK" = 2 && kill -KILL $PPID; exec sleep 600'
 
     finished = run_job(prompt(launch(tmp_path, f"{ONE}:2,{TWO}:2", 4, script)))
@@ -153,7 +153,7 @@ def test_a_killed_agent_takes_its_ranks_with_it(tmp_path: Path) -> None:
 
 
 def test_nothing_survives_a_killed_launcher(tmp_path: Path) -> None:
-    """The agents end their ranks, and what those have started, when the launcher is gone."""
+    """The agents end their ranks, and the processes of these, when the launcher is gone."""
     with started(launch(tmp_path, f"{ONE}:2,{TWO}", 3, READY + WAIT)) as job:
         wait_until_ready(tmp_path, 3)
 
@@ -201,7 +201,7 @@ def wait_for_files(folder: Path, pattern: str, count: int) -> None:
 
 
 def test_every_host_that_cannot_take_part_is_named_at_once(tmp_path: Path) -> None:
-    """One error lists unreachable, talkative and different hosts, with what was said; no rank was started."""
+    """One error lists unreachable, talkative and different hosts, with their output; no rank was started."""
     bad = ["unreachable@127.0.0.3", "old@127.0.0.5", "talkative@127.0.0.6"]
 
     finished = run_job(launch(tmp_path, ",".join([ONE, *bad]), 4, READY + "true"))
@@ -217,7 +217,7 @@ def test_every_host_that_cannot_take_part_is_named_at_once(tmp_path: Path) -> No
 
 
 def test_a_host_that_does_not_answer_is_named_at_the_limit(tmp_path: Path) -> None:
-    """The wait for a host that was called and says nothing ends at --start-timeout."""
+    """The wait for a host that was called and stays silent ends at --start-timeout."""
     finished = run_job(launch(tmp_path, "hanging@127.0.0.4", 1, "true", "--start-timeout", "1"))
 
     assert 2 == finished.code, finished.text
@@ -248,7 +248,7 @@ def test_a_working_directory_that_is_only_here_is_an_error(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("side", ["launcher", "agent"])
 def test_silence_is_a_loss(tmp_path: Path, side: str) -> None:
-    """A host that hangs is given up; an agent whose launcher hangs ends its ranks. Nothing waits for ever."""
+    """A host that hangs is given up; an agent whose launcher hangs ends its ranks. No process waits for ever."""
     script = f"echo $PPID >$0/agent.$RINGTUNE_RANK; {READY} exec sleep 600"
 
     with started(impatient(launch(tmp_path, f"{ONE},{TWO}", 2, script))) as job:
@@ -358,7 +358,7 @@ def test_prefixes_are_for_jobs_with_hosts() -> None:
     ],
 )
 def test_wrong_usage_of_hosts_is_code_two(arguments: list[str], word: str) -> None:
-    """The command line says what was wrong, in one paragraph, before any host is called."""
+    """The command line names the fault, in one paragraph, before any host is called."""
     finished = run_job(ringtune_words("run", *arguments, "true"))
 
     assert 2 == finished.code, finished.text

@@ -13,7 +13,7 @@ from tests.integration.remote_shells import CALLS, ONE, READY, WAIT, launch, lin
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGQUIT, signal.SIGRTMIN + 3])
 def test_a_message_reaches_every_rank_and_the_job_goes_on(tmp_path: Path, number: int) -> None:
-    """A scheduler's warning is passed on to all hosts; what the ranks make of it, and the exit code, is theirs."""
+    """A scheduler's warning is passed on to all hosts; their reaction, and the exit code, is theirs."""
     script = f"trap 'echo got it; exit 0' {int(number)}; {READY} {WAIT}"
 
     with started(launch(tmp_path, f"localhost,{ONE}", 2, script)) as job:
@@ -51,7 +51,7 @@ def test_a_message_that_ends_the_ranks_is_their_failure(tmp_path: Path) -> None:
 
 
 def test_a_message_before_any_rank_runs_does_not_end_the_launcher(tmp_path: Path) -> None:
-    """A warning has nobody to go to yet; SIGQUIT ends the wait for hosts."""
+    """A warning has no rank to go to yet; SIGQUIT ends the wait for hosts."""
     with started(launch(tmp_path, "hanging@127.0.0.4", 1, "true", "--start-timeout", "600")) as job:
         wait_for_line(tmp_path / CALLS)
         os.kill(job.process.pid, signal.SIGUSR1)

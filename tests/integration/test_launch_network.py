@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ringtune run -H` over a network: hosts with addresses of their own, who must reach the launcher's meeting place."""
+"""`ringtune run -H` over a network: hosts with addresses of their own that must reach the launcher's meeting."""
 
 import os
 import signal
@@ -60,7 +60,7 @@ def test_a_host_that_cannot_reach_the_launcher_is_named(tmp_path: Path) -> None:
 
 
 def test_a_job_on_several_hosts_is_right(tmp_path: Path) -> None:
-    """Ranks that were started on other hosts meet and combine what they have."""
+    """Ranks that were started on other hosts meet and reduce."""
     with hosts(2) as (first, second):
         options = ["-np", "4", "-H", f"{first.address}:2,{second.address}:2", "--rsh", enter_rsh(tmp_path, second)]
         finished = run_job(from_host(first, *ringtune("run", *options, *program("adds_up"))))

@@ -23,7 +23,7 @@ WAIT = "sleep 600 & wait"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
-    """One server for all tests: they change nothing of it."""
+    """One server for all tests: they do not change it."""
     with ssh_server(tmp_path_factory.mktemp("ssh")) as running:
         yield running
 
@@ -93,7 +93,7 @@ def test_a_cut_connection_is_a_lost_host(server: SshServer, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_survives_the_launcher(server: SshServer, tmp_path: Path, number: signal.Signals) -> None:
-    """However the launcher ends, no rank and nothing that a rank has started is left behind a connection."""
+    """However the launcher ends, no rank and no process of a rank is left behind a connection."""
     script = f'{READY} test "$RINGTUNE_RANK" = 0 && exec sleep 600; {WAIT}'
 
     with started(launch(server, tmp_path, script), server.environ()) as job:
@@ -106,7 +106,7 @@ def test_nothing_survives_the_launcher(server: SshServer, tmp_path: Path, number
 
 
 def test_an_unknown_host_key_is_refused(server: SshServer, tmp_path: Path) -> None:
-    """Host keys are checked as ssh does; what it said is in the error, for each host."""
+    """Host keys are checked as ssh does; its output is in the error, for each host."""
     known = server.folder / "known_hosts"
     text = known.read_text(encoding="utf-8")
     known.write_text("", encoding="utf-8")
@@ -132,7 +132,7 @@ def test_a_key_that_opens_nothing_is_named(server: SshServer, tmp_path: Path) ->
 
 
 def test_a_port_where_nobody_listens_is_named(server: SshServer, tmp_path: Path) -> None:
-    """Once the time to start is over, the error says what ssh said."""
+    """Once the time to start is over, the error quotes ssh."""
     options = ["-p", "1", "--ssh-identity", str(server.identity), "--start-timeout", "2.5"]
 
     finished = run_job(launch(server, tmp_path, READY, *options), server.environ())
@@ -143,7 +143,7 @@ def test_a_port_where_nobody_listens_is_named(server: SshServer, tmp_path: Path)
 
 
 def test_a_host_that_comes_up_late_is_called_again(tmp_path: Path) -> None:
-    """The server starts after the launcher, as in a container beside it; the launcher says what it waits for."""
+    """The server starts after the launcher, as in a container beside it; the launcher names the host it waits for."""
     server = make_ssh_server(tmp_path)
     command = launch(server, tmp_path, "echo here", *server.options(), "--start-timeout", "600")
 

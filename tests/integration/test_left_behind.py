@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job's remains are found whatever they hide behind, beside other jobs on the machine.
 
-Tests that a signal ends leave nothing themselves.
+Tests that a signal ends leave no process themselves.
 """
 
 import os

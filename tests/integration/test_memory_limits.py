@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control groups that run out of memory: the kernel kills a rank, or the service, and nothing else is lost."""
+"""Control groups that run out of memory: the kernel kills a rank, or the service, and no other process is lost."""
 
 import signal
 import sqlite3
@@ -26,7 +26,7 @@ HOG = "pieces = []\nwhile True: pieces.append(b'x' * (4 << 20))"
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_a_rank_that_is_killed_for_want_of_memory_is_named(tmp_path: Path, count: int) -> None:
-    """The others get PeerLostError with its number, the launcher ends with its code, and nothing is left behind."""
+    """The others get PeerLostError with its number, the launcher ends with its code, and no process is left behind."""
     with memory_group(RANK_LIMIT_BYTES) as group:
         job = launched_by("patient_launcher", launched(count, "runs_out_of_memory", str(group.folder), str(tmp_path)))
 

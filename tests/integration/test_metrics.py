@@ -85,7 +85,7 @@ def has_more_steps(found: Scrape, before: Scrape) -> bool:
 
 
 def check_figures(found: Scrape) -> None:
-    """Require that an engine's figures agree with each other and with what the program does."""
+    """Require that an engine's figures agree with each other and with the program's work."""
     steps, tensors = (found.value(f"ringtune_engine_{name}_total") or 0 for name in ("steps", "tensors"))
     assert tensors >= 6 * steps
     assert (found.value("ringtune_engine_reduced_bytes_total") or 0) >= 6 * steps * 2000 * 8
@@ -120,7 +120,7 @@ def test_rank_0_shows_the_tuner(tmp_path: Path) -> None:
 
 
 def is_decided(found: Scrape) -> bool:
-    """Return whether a run is over and what was decided is watched."""
+    """Return whether a run is over and its decision is watched."""
     is_over = (found.value("ringtune_tuner_runs_total") or 0) > 0
     return is_over and found.value("ringtune_tuner_phase", phase="watch") == 1.0
 
@@ -144,7 +144,7 @@ def test_a_forked_child_holds_no_port(tmp_path: Path) -> None:
 
 
 def test_a_job_that_joins_again_has_its_ports_again() -> None:
-    """The end of the first world gives them back; nothing is warned of."""
+    """The end of the first world gives them back, without a warning."""
     finished = run_job(
         launched(2, "rejoin"), {"RINGTUNE_METRICS_PORT": str(free_ports(2)), "RINGTUNE_LOG_LEVEL": "info"}
     )
@@ -161,7 +161,7 @@ def trained_beside(tmp_path: Path, value: str) -> Finished:
 
 
 def test_a_port_that_is_taken_costs_one_warning(tmp_path: Path) -> None:
-    """The job trains; the rank whose port is taken names it, the reason and what to do; the other has its own."""
+    """The job trains; the rank whose port is taken names it, the reason and the remedy; the other has its own."""
     port = free_ports(2)
     with socket.create_server(("127.0.0.1", port)):
         finished = trained_beside(tmp_path, str(port))
@@ -209,7 +209,7 @@ def test_what_fails_otherwise_costs_one_warning(tmp_path: Path, module: str, tex
 
 
 def test_a_malformed_value_stops_the_job(tmp_path: Path) -> None:
-    """The error has the variable's name, the value, and what is allowed."""
+    """The error has the variable's name, the value, and the allowed ones."""
     finished = trained_beside(tmp_path, "http")
 
     assert 0 != finished.code, finished.text

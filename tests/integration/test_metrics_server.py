@@ -21,7 +21,7 @@ LONG_PAGE = b"x" * 32 * 2**20  # more than the buffers of both ends hold
 
 
 def unheard(text: str) -> None:
-    """Fail: nothing was to be warned of."""
+    """Fail: no warning was expected."""
     raise AssertionError(text)
 
 
@@ -37,7 +37,7 @@ def serving(render: Callable[[], bytes], warn: Callable[[str], None] = unheard) 
 
 
 def connected(server: MetricsServer) -> socket.socket:
-    """Return a connection that has said nothing yet."""
+    """Return a connection that has sent no byte yet."""
     return socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S)
 
 
@@ -53,7 +53,7 @@ def get(server: MetricsServer, path: str = "/metrics") -> tuple[int, bytes]:
 
 
 def test_the_page_is_made_for_each_who_asks() -> None:
-    """Nothing is made before; queries are ignored; there is no other page."""
+    """No page is made before; queries are ignored; there is no other page."""
     made = iter([b"first", b"second"])
 
     with serving(lambda: next(made)) as server:
@@ -64,7 +64,7 @@ def test_the_page_is_made_for_each_who_asks() -> None:
 
 
 def test_a_port_that_is_taken_is_an_error_of_the_system() -> None:
-    """The caller says what to do about it."""
+    """The caller adds the remedy."""
     with serving(lambda: b"") as server, pytest.raises(OSError, match="in use"):
         MetricsServer(ListenAddress("127.0.0.1", server.port), lambda: b"", unheard)
 
@@ -122,7 +122,7 @@ def test_clients_that_say_nothing_keep_nobody_out() -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_the_end_does_not_wait_for_who_does_not_read() -> None:
-    """A client that asks for much and reads nothing is cut off."""
+    """A client that asks for much and does not read is cut off."""
     has_begun = threading.Event()
 
     def render() -> bytes:

@@ -164,7 +164,7 @@ def test_names_that_no_program_shows_are_found(watched: Watched) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_panel_has_data(panel: Panel, watched: Watched) -> None:
-    """Prometheus evaluates each expression; only panels for what need not happen may be empty."""
+    """Prometheus evaluates each expression; only panels of rare events may be empty."""
     answers = [watched.prometheus.query(filled_in(query.expression)) for query in panel.queries]
 
     assert all(answers) or panel.title in MAY_BE_EMPTY
@@ -176,7 +176,7 @@ def test_what_may_be_empty_is_there() -> None:
 
 
 def test_no_alert_fires_while_all_is_well(watched: Watched) -> None:
-    """Prometheus has read the rules; nothing is even pending, but what a busy machine is slow at."""
+    """Prometheus has read the rules; no alert is even pending, but for those of a busy machine."""
     known, alerts = watched.prometheus.query("count(ALERTS) or vector(0)"), watched.prometheus.alerts()
 
     assert 1 == len(known)
@@ -252,7 +252,7 @@ def test_every_knob_of_the_engine_is_shown(watched: Watched) -> None:
 
 
 def test_the_page_lists_every_metric_with_its_labels(watched: Watched) -> None:
-    """The page lists what the programs show, no more and no less; the knobs' metrics have one row for all."""
+    """The page lists the programs' metrics, no more and no less; the knobs' metrics have one row for all."""
     listed = {name: set(filter(None, labels.split(","))) for name, labels in ROW.findall(PAGE.read_text("utf-8"))}
     shown = shown_metrics(watched)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials of a real munge: who can open them, and how tasks of several users meet at rank 0's desk."""
+"""Credentials of a real munge: which users can open them, and how tasks of several users meet at rank 0's desk."""
 
 import os
 import secrets
@@ -69,14 +69,14 @@ def test_a_credential_is_opened_once_and_hides_its_text(socket_path: str) -> Non
 
 @pytest.mark.parametrize("text", ["", "garbage", "MUNGE:AwQDAAD=:", "ä\udcff"])
 def test_what_is_no_credential_is_refused(socket_path: str, text: str) -> None:
-    """Nothing that a stranger sends does more."""
+    """No bytes of a stranger have another effect."""
     with pytest.raises(SealError, match="munge"):
         Munge(socket_path).open(text)
 
 
 @needs_root
 def test_another_user_cannot_open_it(socket_path: str) -> None:
-    """The daemon opens it for the user who has made it."""
+    """The daemon opens it only for the user that has made it."""
     finished = as_nobody(OPEN, socket_path, Munge(socket_path).seal("the key"))
 
     assert 0 != finished.returncode
@@ -86,7 +86,7 @@ def test_another_user_cannot_open_it(socket_path: str) -> None:
 
 @needs_root
 def test_what_another_user_has_made_is_refused(socket_path: str) -> None:
-    """Although this one may open it: a credential that names nobody who may."""
+    """The credential names no user that may open it, so that this one may, too."""
     made = subprocess.run(
         ["setpriv", f"--reuid={NOBODY}", "--clear-groups", "munge", f"--socket={socket_path}", "--string=text"],
         capture_output=True,
@@ -99,7 +99,7 @@ def test_what_another_user_has_made_is_refused(socket_path: str) -> None:
 
 
 def test_clusters_with_other_keys_have_other_credentials(folder: Path, socket_path: str) -> None:
-    """A cluster opens nothing of another one."""
+    """A cluster opens no credential of another one."""
     with munge_daemon(folder, "second") as other, pytest.raises(SealError, match="Invalid"):
         Munge(str(other)).open(Munge(socket_path).seal("text"))
 

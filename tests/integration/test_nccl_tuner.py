@@ -49,7 +49,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the path that the plugin is told; there is nothing at first."""
+    """Return the path in the plugin's variable; there is no file at first."""
     path = tmp_path / "table"
     monkeypatch.setenv(TABLE_VARIABLE, str(path))
     return path
@@ -62,7 +62,7 @@ def version(request: pytest.FixtureRequest) -> int:
 
 
 def test_each_version_does_what_the_table_says(library: ctypes.CDLL, table: Path, version: int) -> None:
-    """The named cell costs nothing, the others what they did; channels are given."""
+    """The named cell costs 0, the others keep their cost; channels are given."""
     write_table(table, [Rule("allreduce", "nvls", "simple", 12)])
     communicator = Communicator(library, version, nodes=1)
 
@@ -82,7 +82,7 @@ def test_v6_leaves_chunks_to_nccl(library: ctypes.CDLL) -> None:
 
 
 def test_rules_hold_within_their_bounds_and_the_first_wins(library: ctypes.CDLL, table: Path, version: int) -> None:
-    """Bounds are included; what no rule covers, and collectives that have none, are NCCL's."""
+    """Bounds are included; NCCL decides on sizes and collectives without a rule."""
     rules = [
         Rule("allreduce", "tree", "ll", bytes_range=(0, 4095)),
         Rule("allreduce", "ring", "simple", bytes_range=(4096, 1 << 20)),
@@ -263,7 +263,7 @@ def test_a_table_that_is_none_is_ignored_with_one_line(
 def test_a_directory_and_an_unset_variable_are_no_tables(
     library: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first is a warning, the second is what the user wanted."""
+    """The first is a warning, the second the user's choice."""
     monkeypatch.setenv(TABLE_VARIABLE, str(tmp_path))
     folder = Communicator(library, 6)
     monkeypatch.delenv(TABLE_VARIABLE)

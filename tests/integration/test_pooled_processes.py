@@ -65,7 +65,7 @@ def test_a_new_worker_is_rank_0_of_reused_ones(meeting: Meeting) -> None:
 
 @pytest.mark.parametrize("meeting", [explicit, process_group])
 def test_workers_that_have_met_differently_often_meet(meeting: Meeting) -> None:
-    """One has met a colleague once, one nobody, and one twice; the ranks of a survivor may change."""
+    """One worker has met a colleague once, one never, and one twice; the ranks of a survivor may change."""
     pair, again, all_three = meeting(2), meeting(2), meeting(3)
 
     finished = meet([[pair[0], again[1], all_three[2]], [pair[1], all_three[0]], [again[0], all_three[1]]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals at random moments, to a rank or to the launcher: the right exit code, and nothing is left."""
+"""Signals at random moments, to a rank or to the launcher: the right exit code, and no process is left."""
 
 import os
 import random

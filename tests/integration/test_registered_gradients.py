@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DistributedOptimizer's gradients live in registered memory, which nobody notices but by the time it takes."""
+"""DistributedOptimizer's gradients live in registered memory; only the time of a step shows it."""
 
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that meet, on one host and on several, however they learn of each other; and who must not disturb them."""
+"""Ranks that meet, on one host and on several, however they learn of each other; strangers must not disturb them."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def test_ranks_meet_again_and_again(address: str) -> None:
 
 
 def test_two_jobs_at_once_do_not_meet() -> None:
-    """Jobs of one host share nothing."""
+    """Jobs of one host share no meeting place."""
     command = launched(2, "where", "5")
     with started(command) as first, started(command) as second:
         finished = [first.wait(), second.wait()]
@@ -113,7 +113,7 @@ def test_ranks_of_several_hosts_meet_over_tcp(count: int, ranks_per_host: int) -
 
 @needs_hosts
 def test_hosts_may_be_interleaved() -> None:
-    """Local ranks follow from who is where, not from the order of the ranks."""
+    """Local ranks follow from the ranks' hosts, not from the order of the ranks."""
     with hosts(2) as made:
         address = f"tcp://{made[0].address}:{free_port()}"
         commands = [made[rank % 2].command(*program("where")) for rank in range(4)]
@@ -125,7 +125,7 @@ def test_hosts_may_be_interleaved() -> None:
 
 @needs_hosts
 def test_shared_memory_between_hosts_is_an_error_on_all() -> None:
-    """The error says how many hosts there are and what to use."""
+    """The error has the number of hosts and the transport to use."""
     with hosts(2) as made:
         address = f"tcp://{made[0].address}:{free_port()}"
         environs = [explicit(rank, 2, address, RINGTUNE_TRANSPORT="shm") for rank in range(2)]
@@ -151,7 +151,7 @@ print(json.dumps(listeners()))
 
 @needs_hosts
 def test_only_the_chosen_interface_is_bound() -> None:
-    """While rank 0 waits nobody listens on loopback or on all interfaces."""
+    """While rank 0 waits, no socket listens on loopback or on all interfaces."""
     with hosts(1) as (host,):
         port = free_port()
         address = f"tcp://{host.address}:{port}"
@@ -252,7 +252,7 @@ def test_strangers_do_not_disturb_the_meeting(address: str) -> None:
 def test_a_flood_of_garbage_does_not_keep_ranks_apart(
     address: str, count: int, pairs: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """The job starts; how much later than without is recorded, as what it is on this machine."""
+    """The job starts; the delay against a start without is recorded, as measured on this machine."""
     flood = program("flood", address, str(count))
     ratios, made = [], []
     for _ in range(pairs):
@@ -297,7 +297,7 @@ def test_an_impostor_who_does_not_prove_the_key_is_dropped(address: str) -> None
 
 
 def test_another_version_of_the_rendezvous_is_told_so(address: str) -> None:
-    """A rank of another version of ringtune does not wait for nothing."""
+    """A rank of another version of ringtune does not wait in vain."""
     with started_by_fork(forked("where"), explicit(0, 2, address)) as first:
         other = Channel(connected(address, first))
         other.send(hello(protocol=1))
@@ -322,7 +322,7 @@ def test_a_port_in_use_is_an_error_that_names_its_holder() -> None:
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_few_descriptors_are_a_clear_error_or_enough(transport: str) -> None:
-    """Eight ranks with 64 descriptors either start or name the limit to raise; nobody hangs."""
+    """Eight ranks with 64 descriptors either start or name the limit to raise; none hangs."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limited = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
     assert hard > 64

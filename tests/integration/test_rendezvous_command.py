@@ -64,7 +64,7 @@ def test_too_few_workers_are_1() -> None:
 
 
 def test_no_worker_at_all_is_1() -> None:
-    """Nobody comes within the limit."""
+    """No worker comes within the limit."""
     with serving(*on_loopback("-np", "2", "--timeout", "1")) as (job, _):
         finished = job.wait()
 
@@ -150,7 +150,7 @@ def test_a_signal_ends_the_server() -> None:
     ],
 )
 def test_wrong_options_are_a_sentence(options: Sequence[str], words: str) -> None:
-    """Nothing is served."""
+    """The command ends without a server."""
     finished = run_job(ringtune_words("rendezvous", *options), {"RINGTUNE_JOB_KEY": KEY})
 
     assert (2, "") == (finished.code, finished.stdout), finished.text

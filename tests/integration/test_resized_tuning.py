@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tuned job whose world changes in one process: nothing crashes, and the tuner goes on with what it has learned."""
+"""A tuned job whose world changes in one process: no rank crashes, and the tuner goes on with its samples."""
 
 import json
 import re

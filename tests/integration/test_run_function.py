@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ringtune.run`: results by rank, errors with their traceback, and nothing left behind however it ends."""
+"""`ringtune.run`: results by rank, errors with their traceback, and no process left behind however it ends."""
 
 import math
 import os
@@ -67,7 +67,7 @@ def test_hosts_from_a_function_run_the_function(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_call_that_was_written_for_horovod_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Horovod's names are taken, for one rank too; infinity is no limit, and Python's path may have what is no text."""
+    """Horovod's names are taken, for one rank too; infinity is no limit, and Python's path may hold a Path."""
     monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere")])
 
     (result,) = ringtune.run(

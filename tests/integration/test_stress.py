@@ -24,7 +24,7 @@ LIMIT_S = 1800.0
 
 
 def stress(allreduces: int, limit_s: float) -> list[dict[str, Any]]:
-    """Run the program on two hosts of two ranks to its good end, and return what each rank has counted."""
+    """Run the program on two hosts of two ranks to its good end, and return each rank's counts."""
     with hosts(2) as made:
         address = f"tcp://{made[0].address}:{PORT}"
         command = program("stress", str(allreduces))
@@ -38,7 +38,7 @@ def stress(allreduces: int, limit_s: float) -> list[dict[str, Any]]:
 
 
 def check(counted: list[dict[str, Any]], allreduces: int) -> dict[str, int]:
-    """Require that everything was exercised and nothing wrong; return the figures."""
+    """Require that every case was exercised and no result wrong; return the figures."""
     assert [0] * RANKS == [rank["wrong"] for rank in counted]
     for rank in counted:
         assert sum(rank["allreduces"].values()) >= allreduces, rank

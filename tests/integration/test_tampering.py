@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes of a control connection that are changed on the way, after both ends have proved themselves.
 
-Without TLS nothing protects them (docs/reference/environment.md says so); but a job whose frames make no sense ends,
+Without TLS they are unprotected (docs/reference/environment.md says so); but a job whose frames make no sense ends,
 with words, on every rank, and never by a signal or not at all. `test_tls.py` has the same with TLS.
 """
 
@@ -21,7 +21,7 @@ FAILED = 3
 
 
 def check(seed: int, changes: int) -> bool:
-    """Run a job of two ranks through a relay; returns whether its sums were right, and fails where it said nothing."""
+    """Run a job of two ranks through a relay; return whether its sums were right; a silent end fails."""
     command = launched_by("patient_launcher", launched(2, "tampered_wire", str(seed), str(changes), "control"))
 
     finished = run_job(command, ENVIRON, deadline_s=DEADLINE_S)
@@ -41,7 +41,7 @@ def test_a_relay_that_changes_nothing_is_not_noticed() -> None:
 
 @pytest.mark.parametrize("seed", [1, 3, 4, 11, 12, 46])
 def test_changed_frames_end_the_job_with_words(seed: int) -> None:
-    """A response that nobody waits for or can follow, an unknown config, a frame that is none, a lost request."""
+    """A response that no rank waits for or can follow, an unknown config, a frame that is none, a lost request."""
     assert not check(seed, CHANGES)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs with TLS between hosts: every way to start one, what can be read on the way, and what a job says of faults."""
+"""Jobs with TLS between hosts: every way to start one, the bytes readable on the way, and the errors of faults."""
 
 import re
 from pathlib import Path
@@ -127,7 +127,7 @@ def test_ranks_that_differ_are_told_on_both_sides() -> None:
 
 @pytest.mark.parametrize("value", ["yes", "tls"])
 def test_a_misspelt_switch_ends_the_job_at_once(value: str) -> None:
-    """All ranks name the variable, the value and what is allowed."""
+    """All ranks name the variable, the value and the allowed ones."""
     finished = run_job(launched(2, "adds_up"), {"RINGTUNE_TLS": value})
 
     assert 0 != finished.code
@@ -152,7 +152,7 @@ def test_an_expired_certificate_is_told_by_its_rank_and_by_rank_0(authority: Aut
 
 
 def test_a_machine_without_openssl_names_the_package(tmp_path: Path) -> None:
-    """A libssl that cannot be loaded is told with the reason and with what to install, on the other rank as well."""
+    """A libssl that cannot be loaded is reported with the reason and the package to install, on both ranks."""
     for name in ("libssl.so.3", "libssl.so.1.1"):
         (tmp_path / name).write_text("none", encoding="utf-8")
     address = f"tcp://127.0.0.1:{free_port()}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The torch front end in real jobs of one to four ranks, against what one process computes."""
+"""The torch front end in real jobs of one to four ranks, against one process's results."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ def assert_said(finished: Finished, words: str, count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, pytest.param(4, marks=pytest.mark.long)])
 def test_every_operation_and_dtype_is_right(count: int) -> None:
-    """All operations of all dtypes that are reduced and awkward shapes give what a local reference gives."""
+    """All operations of all dtypes that are reduced and awkward shapes give the results of a local reference."""
     finished = run_job(ranks(count, "torch_operations"))
 
     assert 0 == finished.code, finished.text
@@ -59,7 +59,7 @@ def test_every_operation_and_dtype_is_right(count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_programs_of_horovod_find_what_they_rely_on(count: int) -> None:
-    """Every dtype is moved, averages of integers are truncated, None is skipped, refusals leave nothing in flight."""
+    """Every dtype is moved, averages of integers are truncated, None is skipped, refusals leave no tensor in flight."""
     finished = run_job(ranks(count, "horovod_meanings"))
 
     assert 0 == finished.code, finished.text
@@ -91,7 +91,7 @@ def test_process_sets_work_side_by_side(count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_ranks_join_when_their_data_ends(count: int) -> None:
-    """A joined rank counts as zeros, all learn who was last, and what cannot do without a rank fails."""
+    """A joined rank counts as zeros, all learn which was last, and operations that need every rank fail."""
     assert_said(run_job(ranks(count, "torch_join")), "joined", count)
 
 
@@ -117,5 +117,5 @@ def test_nothing_leaks_over_many_lives(count: int, times: int) -> None:
 
 
 def test_the_default_device_of_torch_does_not_matter() -> None:
-    """The front end names the device of its own tensors, so `torch.set_default_device` disturbs nothing."""
+    """The front end names the device of its own tensors, so `torch.set_default_device` has no effect on them."""
     assert_said(run_job(ranks(2, "torch_default_device")), "right", 2)

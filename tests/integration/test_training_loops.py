@@ -20,7 +20,7 @@ def _names(family: str) -> list[str]:
 
 @cache
 def _finished(family: str) -> Finished:
-    """Run a family's loops in one job: each starts from nothing but the world."""
+    """Run a family's loops in one job: each starts from the world alone."""
     return run_job(ranks(2, "training_loops", family), {"RINGTUNE_TIMEOUT_S": "60"})
 
 
@@ -34,7 +34,7 @@ def test_loop_ends_as_in_one_process(family: str, name: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_job_ends_well(family: str) -> None:
-    """A job of training loops leaves with success, so that nothing is left in flight."""
+    """A job of training loops leaves with success, so that no tensor is left in flight."""
     finished = _finished(family)
 
     assert 0 == finished.code, finished.text

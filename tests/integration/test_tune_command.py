@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning a command by launching it: what it costs to misbehave, what is written, what a resumed run knows."""
+"""Tuning a command by launching it: the cost of misbehaviour, the files, and a resumed run's knowledge."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
 
 
 def test_a_command_waits_for_its_turn(tmp_path: Path) -> None:
-    """Nothing is launched while another job of the host tunes; Ctrl-C ends the wait, and the turn comes otherwise."""
+    """No command is launched while another job of the host tunes; Ctrl-C ends the wait, or the turn comes."""
     path = tmp_path / "tuning.lock"
     lock = HostLock(path, pytest.fail)
     assert lock.try_take()
@@ -171,7 +171,7 @@ def test_the_tolerance_of_results_is_the_users(tmp_path: Path) -> None:
 
 
 def test_a_baseline_whose_results_change_ends_the_run(tmp_path: Path) -> None:
-    """Nothing could be compared with it."""
+    """No config could be compared with it."""
     script = "import time; print('ringtune: result=', time.time_ns(), sep=''); print('ringtune: step_ms=5')"
 
     finished = tune_script(tmp_path, script, "--result-tolerance", "0")
@@ -182,7 +182,7 @@ def test_a_baseline_whose_results_change_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_score_that_is_no_number_above_zero_is_shown(tmp_path: Path) -> None:
-    """The pattern has found something: the message says what."""
+    """The pattern has found a text: the message quotes it."""
     finished = tune_script(tmp_path, "print('accuracy -0.08')", "--score-regex", "accuracy ([-0-9.]+)")
 
     assert 1 == finished.code, finished.text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning a real job: config switches on all ranks, a log that can be read, and nothing that fails training."""
+"""Tuning a real job: config switches on all ranks, a log that can be read, and no error that fails training."""
 
 import json
 import re
@@ -144,7 +144,7 @@ def test_files_that_cannot_be_used_cost_a_warning_each(tmp_path: Path) -> None:
 
 
 def test_with_every_knob_fixed_the_tuner_has_nothing_to_do() -> None:
-    """There is nothing to tune, and the job says so and trains on."""
+    """No knob is left to tune, and the job says so and trains on."""
     fixed = {"FUSION_BYTES": "1MiB", "CYCLE_MS": "1", "RESPONSE_CACHE": "1", "CHUNK_BYTES": "auto"}
     environ = {"AUTOTUNE": "1", **{f"RINGTUNE_{knob}": value for knob, value in fixed.items()}}
 
@@ -156,7 +156,7 @@ def test_with_every_knob_fixed_the_tuner_has_nothing_to_do() -> None:
 
 
 def test_without_a_marked_step_the_tuner_stays_off_and_says_so_once() -> None:
-    """Allreduces alone are no steps: after some rounds of the same tensors one warning says what to do."""
+    """Allreduces alone are no steps: after some rounds of the same tensors one warning names the remedy."""
     finished = run_job(ranks(2, "tuned", "6", "4", "unmarked"), QUICK)
 
     assert 0 == finished.code, finished.text
@@ -178,7 +178,7 @@ def test_a_disk_that_fills_up_costs_one_warning(tmp_path: Path) -> None:
 
 
 def test_one_bucket_of_ddp_leaves_nothing_to_tune_but_the_other_knobs(tmp_path: Path) -> None:
-    """fusion_bytes cannot act on one bucket; with the other knobs fixed the verdict says what would change that."""
+    """fusion_bytes cannot act on one bucket; with the other knobs fixed the verdict names the remedy."""
     fixed = {"RINGTUNE_CYCLE_MS": "1", "RINGTUNE_RESPONSE_CACHE": "1", "RINGTUNE_CHUNK_BYTES": "64KiB"}
     job = ranks(2, "torch_ddp_tuned", str(tmp_path / "store"))
 

@@ -14,7 +14,7 @@ KEY = "ab" * 32
 
 
 def explicit(rank: int, world_size: int, address: str, **changes: str) -> dict[str, str]:
-    """Return the variables of a rank that nobody launched."""
+    """Return the variables of a rank without a launcher."""
     return {
         "RINGTUNE_RANK": str(rank),
         "RINGTUNE_WORLD_SIZE": str(world_size),

@@ -37,7 +37,7 @@ def join_timed() -> tuple[World, float]:
 
 
 def reduce_all(world: World) -> str:
-    """Reduce a message of each size and return what the sums are, as a digest."""
+    """Reduce a message of each size and return a digest of the sums."""
     bits = hashlib.sha256()
     for count in COUNTS:
         values = array("d", (1 / (7 * i + 13 * world.rank + 3) for i in range(count)))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows a live line while it prints: lines, as many as it is told, a progress bar that stays, and another line.
 
-The live line is drawn anew after each, as its own thread does now and then: so nothing here depends on time.
+The live line is drawn anew after each, as its own thread does now and then: so no step here depends on time.
 """
 
 import os

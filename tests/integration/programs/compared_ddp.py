@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A script for DDP as users write them: own process group, accumulation by no_sync, two optimizers, a checkpoint.
 
-Arguments: the folder for what each rank ends with; the number of steps; what to do besides: `hook` registers ringtune's
-communication hook, `foreign_hook` one of PyTorch's, `half` wraps over a part of the ranks, `by_hand` does not wrap and
-averages gradients itself.
+Arguments: the folder for each rank's result; the number of steps; an option: `hook` registers ringtune's communication
+hook, `foreign_hook` one of PyTorch's, `half` wraps over a part of the ranks, `by_hand` does not wrap and averages
+gradients itself.
 """
 
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A script with Horovod's names that trains by all options of DistributedOptimizer that both arms have.
 
-Arguments: the folder for what each rank ends with; the steps of each kind of training, or `dies`, to be killed in the
-arm where the engine reduces gradients, or `adasum`.
+Arguments: the folder for each rank's result; the steps of each kind of training, or `dies`, to be killed in the arm
+where the engine reduces gradients, or `adasum`.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allreduces while rank 0 switches the number of connections; the last line says as JSON what this rank has seen.
+"""Allreduces while rank 0 switches the number of connections; the last line has this rank's observations as JSON.
 
 Arguments: number of allreduces, bytes of each, and the numbers of connections that take turns, by commas. Elements are
 no integers, so that a misplaced one shows in the result's digest.
@@ -42,7 +42,7 @@ def sent_by_interface() -> dict[str, int]:
 
 
 def main() -> None:
-    """Reduce, and say what was seen."""
+    """Reduce, and print the observations."""
     world = join()
     results = reduce(world, int(sys.argv[1]), int(sys.argv[2]), [int(count) for count in sys.argv[3].split(",")])
     counters = world.engine.counters()

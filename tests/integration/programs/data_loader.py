@@ -21,7 +21,7 @@ def loader(rank: int) -> DataLoader[tuple[torch.Tensor, ...]]:
 
 
 def main() -> None:
-    """Train some epochs; print what the survivors get."""
+    """Train some epochs; print the survivors' errors."""
     torch.set_num_threads(1)
     hvd.init()
     model = torch.nn.Linear(8, 1)

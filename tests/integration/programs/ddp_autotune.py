@@ -167,7 +167,7 @@ def stops_early() -> None:
 
 
 def raises_in_training() -> None:
-    """An error of the training loop ends the process; nothing of the tuner keeps it."""
+    """An error of the training loop ends the process; no thread of the tuner keeps it."""
     model = wrapped()
     with autotune(model):
         train(model, 9)
@@ -216,7 +216,7 @@ def closed() -> None:
 
 
 def refused() -> None:
-    """Name what cannot be tuned, and train."""
+    """Name untunable models, and train."""
     listed, compressed, built_in = wrapped(bucket_cap_mb_list=[1, 2]), wrapped(), wrapped()
     compressed.register_comm_hook(PowerSGDState(None), powerSGD_hook)
     built_in._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)  # type: ignore[attr-defined]
@@ -298,7 +298,7 @@ def copied() -> None:
 
 
 def nothing() -> None:
-    """A model of one parameter, and one in a group of its own, have nothing to tune."""
+    """A model of one parameter, and one in a group of its own, have no tunable knob."""
     for model in (
         DistributedDataParallel(torch.nn.Linear(4, 4, bias=False)),
         DistributedDataParallel(Branches(), process_group=[dist.new_group([rank]) for rank in range(2)][RANK]),

@@ -90,7 +90,7 @@ def _refused(kind: type[Exception], word: str, call: Callable[[], object]) -> No
 
 
 def main() -> None:
-    """Run cases, and require that nothing of the engine's is left on the device."""
+    """Run cases, and require that no object of the engine's is left on the device."""
     torch.set_num_threads(1)
     load_libraries()
     hvd.init()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floods rank 0's rendezvous with connections that say garbage, or nothing, until rank 0 has stopped listening.
+"""Floods rank 0's rendezvous with connections that send garbage, or no byte, until rank 0 has stopped listening.
 
 Arguments: the address, how many connections at most.
 """

@@ -58,11 +58,11 @@ class Room:
         self.model, self.others = model, others
 
     def room_bytes(self) -> int:
-        """Return what the test has set."""
+        """Return the room that the test has set."""
         return 1 << 30 if self.model.in_force() == (0, 0, 0) else self.others
 
     def reset(self) -> None:
-        """Do nothing."""
+        """Ignore it: the room is fixed."""
 
 
 def follow(model: torch.nn.Module, room: int | None = None) -> tuple[Follower, Exchange, list[str]]:
@@ -326,7 +326,7 @@ def remembered() -> None:
 
 
 def refused() -> None:
-    """Name what cannot be tuned, and the remedy."""
+    """Name untunable models, and the remedy."""
     plain = torch.nn.Linear(4, 4)
     expect_refusal("without FSDP2; call fully_shard() on it first", lambda: autotune(plain))
     expect_refusal("use ringtune.ddp.autotune", lambda: autotune(DistributedDataParallel(torch.nn.Linear(4, 4))))
@@ -350,7 +350,7 @@ def refused() -> None:
 
 
 def only_forward() -> None:
-    """A model that is evaluated alone takes no step, and keeps nobody from ending."""
+    """A model that is evaluated alone takes no step, and keeps no rank from ending."""
     model = wrapped()
     with autotune(model) as tuner, torch.no_grad():
         for step in range(10):

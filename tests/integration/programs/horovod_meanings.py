@@ -117,7 +117,7 @@ def refuse_what_is_in_flight() -> None:
 
 
 def case_refused_midway() -> None:
-    """A call that is refused has sent nothing: made again without the offender, it works."""
+    """A refused call has sent no tensor: made again without the offender, it works."""
     tensors = {"a": torch.zeros(2), "b": torch.zeros(2).to_sparse(), "c": torch.zeros(2)}
     expect_error(hvd.ConfigError, "broadcast_parameters of b", lambda: hvd.broadcast_parameters(tensors, 0))
     del tensors["b"]

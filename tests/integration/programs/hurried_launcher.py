@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `ringtune` command without any time for what ranks wrote last, as on a machine that is very busy."""
+"""The `ringtune` command without any time for the ranks' last output, as on a machine that is very busy."""
 
 from ringtune import cli
 from ringtune.launch import job_loop

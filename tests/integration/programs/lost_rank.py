@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 1 sends itself a signal in the midst of work; the others print what they get and how late it came.
+"""Rank 1 sends itself a signal in the midst of work; the others print their error and its delay.
 
 Arguments: the signal's name, and a file, in a folder of the test's own, for the moment of the signal on the clock that
 all processes share.

@@ -88,7 +88,7 @@ def case_state() -> None:
 
 
 def case_misuse() -> None:
-    """Wrong use is a typed error that says what to do, and the job can go on."""
+    """Wrong use is a typed error that names the remedy, and the job can go on."""
     model = make_model()
     optimizer = distributed(model, sgd(model.parameters()))
     inputs, targets = batch(0)

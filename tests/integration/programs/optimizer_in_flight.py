@@ -156,7 +156,7 @@ def case_thrown_away() -> None:
 
 
 def case_synchronized() -> None:
-    """synchronize() twice, or step() after it, is a warning and combines nothing again; without it, an error."""
+    """synchronize() twice, or step() after it, is a warning and combines no gradient again; without it, an error."""
     model, alone = make_model(), make_model()
     optimizer, reference = distributed(model, op=hvd.Sum), sgd(alone)
     for step in range(2):
@@ -300,7 +300,7 @@ def case_one_state() -> None:
 
 
 def case_copied() -> None:
-    """Copies and saves of the optimizer say what to save instead, and that works."""
+    """Copies and saves of the optimizer raise an error that names the object to save instead, and that works."""
     model = make_model()
     for options in ({}, {"op": hvd.Adasum}):
         optimizer = distributed(model, **options)

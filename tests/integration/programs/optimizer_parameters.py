@@ -222,7 +222,7 @@ def case_changed_form() -> None:
 
 
 def case_checkpointed() -> None:
-    """A layer that is used twice under checkpointing trains; the reentrant kind says what to do, on every rank."""
+    """A layer used twice under checkpointing trains; the reentrant kind is an error with its remedy, on all ranks."""
     layer = torch.nn.Linear(4, 4)
     hvd.broadcast_parameters(layer.state_dict(), root_rank=0)
     optimizer: Any = hvd.DistributedOptimizer(torch.optim.SGD(layer.parameters(), lr=0.1))

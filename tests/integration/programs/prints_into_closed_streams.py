@@ -24,7 +24,7 @@ def streams() -> list[str]:
 
 
 def main(report: Path, closed: list[int]) -> None:
-    """Do it, and say what was found."""
+    """Print, reduce, and report the findings."""
     libc = ctypes.CDLL(None)
     found: list[str] = []
     wrong = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records a small surface into a folder and prints nothing. Argument: the folder."""
+"""Records a small surface into a folder without output. Argument: the folder."""
 
 import io
 import os

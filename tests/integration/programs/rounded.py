@@ -16,7 +16,7 @@ ROUNDS = 6
 
 
 def main() -> None:
-    """Train and sum by turns; say which results there were, and what the engine counted."""
+    """Train and sum by turns; print the distinct results and the engine's counts."""
     hvd.init()
     world = SESSION.require()
     weight = torch.nn.Parameter(torch.zeros(1000))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 1 takes more memory than its control group allows, in the midst of work; the others print what they get.
+"""Rank 1 takes more memory than its control group allows, in the midst of work; the others print their errors.
 
 Arguments: the group's folder, and a folder of the test's own.
 """

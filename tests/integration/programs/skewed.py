@@ -17,7 +17,7 @@ TENSORS = 3
 
 
 def main() -> None:
-    """Reduce; say how many results differ, and what the engine counted."""
+    """Reduce; print how many results differ, and the engine's counts."""
     hvd.init()
     world = SESSION.require()
     values = np.random.default_rng(world.rank).standard_normal((TENSORS, ELEMENTS), np.float32)

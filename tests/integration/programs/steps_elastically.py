@@ -36,7 +36,7 @@ def write_state(folder: Path, world: World, step: int) -> None:
 
 
 def obey(folder: Path) -> None:
-    """Do what the files order this worker alone."""
+    """Carry out the orders that the files give this worker alone."""
     if (folder / f"exit0.{WORKER}").exists():
         os._exit(0)
     if (folder / f"raise.{WORKER}").exists():

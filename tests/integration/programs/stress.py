@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allreduces of random shapes and every dtype, each compared bit by bit, while rank 0 switches the config.
 
-The number of allreduces is the program's argument; the last line says as JSON what this rank has counted. Elements are
-small integers out of random tables that every rank knows: sums are exact in every dtype, and a misplaced element shows.
+The number of allreduces is the program's argument; the last line has this rank's counts as JSON. Elements are small
+integers out of random tables that every rank knows: sums are exact in every dtype, and a misplaced element shows.
 """
 
 import json
@@ -42,7 +42,7 @@ class Tensor:
         dtype: The engine's number.
         shape: Its shape, of no to three dimensions.
         start: Index of its first element in the tables.
-        is_in_place: Whether the result overwrites what this rank gives.
+        is_in_place: Whether the result overwrites this rank's input.
     """
 
     name: str
@@ -103,7 +103,7 @@ def draw_batch(chosen: random.Random, pool: list[tuple[int, tuple[int, ...]]]) -
 
 
 class Stress:
-    """Runs batches on this rank and counts what comes of them."""
+    """Runs batches on this rank and counts their results."""
 
     def __init__(self, world: World) -> None:
         """Prepare; all ranks draw alike."""
@@ -119,7 +119,7 @@ class Stress:
         self._next_switch = 0
 
     def run_batch(self) -> None:
-        """Switch the config where it is time, submit a batch and check what comes back."""
+        """Switch the config where it is time, submit a batch and check its results."""
         self._switch_config()
         batch = draw_batch(self._chosen, self._pool)
         pairs = [self._memory(tensor) for tensor in batch]
@@ -161,7 +161,7 @@ def _space(world: World) -> SearchSpace:
 
 
 def main() -> None:
-    """Run all batches and say what was counted."""
+    """Run all batches and print the counts."""
     world = join()
     stress = Stress(world)
     for _ in range(0, int(sys.argv[1]), BATCH):

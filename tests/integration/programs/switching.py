@@ -22,7 +22,7 @@ CYCLES_PER_CONFIG = 10
 
 
 def run_batch(first: int, shapes: random.Random) -> None:
-    """Submit a batch at once and compare each result with what every rank knows it must be."""
+    """Submit a batch at once and compare each result with the one that every rank expects."""
     rank, size = hvd.rank(), hvd.size()
     bases = [torch.arange(shapes.choice((0, 1, 7, 300, shapes.randrange(60_000)))) + first for _ in range(BATCH)]
     names = [f"t{shapes.randrange(2)}.{i}" for i in range(BATCH)]

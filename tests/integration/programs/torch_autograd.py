@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what gradients have in torch alone: compression, second derivatives, and results without a graph."""
+"""Checks gradients of the torch front end alone: compression, second derivatives, and results without a graph."""
 
 import torch
 

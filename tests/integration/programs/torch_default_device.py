@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every operation on tensors in CPU memory while torch's default device is another one.
 
-What the front end makes for itself must say where it is. The other device is `meta`, whose tensors hold nothing.
+Tensors that the front end makes for itself must name their device. The other device is `meta`, whose tensors hold no
+data.
 """
 
 import torch

@@ -64,7 +64,7 @@ class Given(WorldMembership):
 
 
 def dies_at(step: int, name: str) -> Callable[[Any], None]:
-    """Return what kills the process with a name after a step."""
+    """Return a callback that kills the process with a name after a step."""
 
     def after_step(state: Any) -> None:
         if len(state.records) == step and os.environ["NAME"] == name:
@@ -74,7 +74,7 @@ def dies_at(step: int, name: str) -> Callable[[Any], None]:
 
 
 def dies_in_backward(step: int, name: str) -> Callable[[Any], None]:
-    """Return what kills the process with a name in the middle of a step's backward pass."""
+    """Return a callback that kills the process with a name in the middle of a step's backward pass."""
 
     def after_step(state: Any) -> None:
         if len(state.records) == step and os.environ["NAME"] == name:
@@ -85,7 +85,7 @@ def dies_in_backward(step: int, name: str) -> Callable[[Any], None]:
 
 
 def notes_at(step: int, note: Path) -> Callable[[Any], None]:
-    """Return what leaves the note after a step."""
+    """Return a callback that leaves the note after a step."""
 
     def after_step(state: Any) -> None:
         if len(state.records) == step:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks with different numbers of batches: who has none left joins, and counts as zeros until all have joined."""
+"""Ranks with different numbers of batches: a rank without any left joins, and counts as zeros until all have joined."""
 
 from collections.abc import Callable
 

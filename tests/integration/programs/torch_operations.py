@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the torch front end: the shared cases, and what other front ends do not have. Arguments: cases, or all."""
+"""Checks the torch front end: the shared cases, and its own. Arguments: cases, or all."""
 
 import json
 import math
@@ -80,7 +80,7 @@ def case_handles() -> None:
 
 
 def case_objects() -> None:
-    """Every rank's plain data reaches every rank; what is no plain data is an error on all."""
+    """Every rank's plain data reaches every rank; other data is an error on all."""
     tensors = [torch.arange(hvd.rank()), torch.ones(2, dtype=torch.bfloat16)]
     own = {"rank": hvd.rank(), "tensors": tensors, "limit": math.inf}
     told = hvd.allgather_object(own)

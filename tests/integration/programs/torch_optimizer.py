@@ -24,7 +24,7 @@ from tests.integration.torch_cases import main
 
 
 def train(*, tolerance: float | None = None, **options: Any) -> dict[str, int]:
-    """Train with options and alone; require agreement; return what the engine counted meanwhile."""
+    """Train with options and alone; require agreement; return the engine's counts meanwhile."""
     ours, alone = make_model(), make_model()
     optimizer = hvd.DistributedOptimizer(sgd(ours.parameters()), ours.named_parameters(), **options)
     reference = sgd(alone.parameters())

@@ -27,7 +27,7 @@ def check_collectives(process_set: hvd.ProcessSet, rank: int) -> None:
 
 
 def main() -> None:
-    """Check sets made at init, sets made later, and what must be refused."""
+    """Check sets made at init, sets made later, and refusals."""
     torch.set_num_threads(1)
     expect_refusal("init()", lambda: hvd.allreduce(torch.zeros(1)))
     first = hvd.ProcessSet([0])

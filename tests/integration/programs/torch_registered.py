@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that are reduced where they are: what training gives and sees is as without. Arguments: the cases."""
+"""Gradients that are reduced where they are: training has the same values as without. Arguments: the cases."""
 
 import copy
 import gc
@@ -83,7 +83,7 @@ def case_bits() -> None:
 
 
 def case_unused() -> None:
-    """A parameter that a rank leaves out counts as zeros, and has no gradient before; what all leave out has none."""
+    """A parameter that a rank leaves out counts as zeros, and has no gradient before; if all leave it out, none."""
     used, rare = (torch.nn.Parameter(torch.ones(WIDTH, WIDTH)) for _ in range(2))
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD([used, rare], lr=1.0))
     for step in range(STEPS):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does what `tuned.py` does, with its arguments, after it has registered a callback; the fourth one says which.
+"""Runs `tuned.py` with its arguments, after it has registered a callback, which the fourth one names.
 
-`records` prints what it hears on rank 0; `raises` fails at the first call; `hangs` never comes back from it.
+`records` prints its calls on rank 0; `raises` fails at the first call; `hangs` never comes back from it.
 """
 
 import importlib

@@ -75,7 +75,7 @@ class _Kept:
         self.records.append(record)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Ignore it: the records stay in memory."""
 
 
 def run_settings(**changes: Any) -> RunSettings:

@@ -18,7 +18,7 @@ class RealService:
     """A service on SQLite, in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder that exists; nothing is started."""
+        """Use a folder that exists; no process is started."""
         self._folder = folder
         self._database = f"sqlite:///{folder / 'service.db'}"
         self._log = folder / "service.log"

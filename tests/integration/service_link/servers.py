@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that do what a service must not: answer never, slowly, wrongly, or with an error. On loopback, in threads."""
+"""Servers that break a service's rules: answer never, slowly, wrongly, or with an error. On loopback, in threads."""
 
 import json
 import socket
@@ -43,7 +43,7 @@ def serving(handler: Handler, port: int = 0) -> Iterator[str]:
 
 
 def closed_port() -> str:
-    """Return the URL of a port at which nobody listens."""
+    """Return the URL of a port at which no process listens."""
     return f"http://127.0.0.1:{free_port()}"
 
 
@@ -97,7 +97,7 @@ def always(reply: bytes) -> Handler:
 
 
 class Ledger:
-    """Stores what it is told as the service does, and may be away; a handler for `serving`.
+    """Stores results as the service does, and may be away; a handler for `serving`.
 
     Attributes:
         results: Results that were stored, by trial.

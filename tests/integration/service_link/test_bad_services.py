@@ -34,7 +34,7 @@ from tests.integration.service_link.servers import (
 from tests.waiting import wait_until
 
 WORDS = 3
-"""Requests of a job beside its results: the study is announced, the job says that it runs, and what it decided."""
+"""Requests of a job beside its results: the study's announcement, the job's start, and its decision."""
 SLACK_S = 45.0
 """Seconds that two busy cores may add, the tuning included; a byte a second would take longer."""
 DEFAULT = http_reply(b'{"config": {}, "source": "default", "target": "ringtune", "is_prior": false}')

@@ -87,7 +87,7 @@ def test_a_service_that_is_away_is_not_replaced_by_another_answer() -> None:
 
 
 def test_an_illegal_or_ambiguous_answer_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing foreign comes into a shell, whatever a service answers."""
+    """No foreign text comes into a shell, whatever a service answers."""
     ledger = Ledger()
     with serving(ledger) as url:
         ledger.recommendation = recommendation_reply({"fusion_bytes": "$(reboot)"})
@@ -102,7 +102,7 @@ def test_an_illegal_or_ambiguous_answer_is_not_printed(capsys: pytest.CaptureFix
 
 
 def test_a_log_without_a_run_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing was reported."""
+    """A log without a run reports none."""
     path = tmp_path / "foreign.txt"
     path.write_text("hello\n")
 

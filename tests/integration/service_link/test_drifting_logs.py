@@ -54,7 +54,7 @@ def tune(
 
 
 def recommended(service: RealService, logs: list[Path], model: str) -> Any:
-    """Push logs and return what `ringtune recommend` says then."""
+    """Push logs and return the recommendation of `ringtune recommend` then."""
     address = ("--service-url", service.url)
     subprocess.run([*CLI, "push", *map(str, logs), *address], check=True, timeout=120, capture_output=True)
     asked = ("--model", f"model {model}", "--world-size", "2", "--hardware", str(KEY["hardware"]), "--format", "json")
@@ -64,7 +64,7 @@ def recommended(service: RealService, logs: list[Path], model: str) -> Any:
 
 @pytest.mark.parametrize(("model", "factor"), [("a", 2.0), ("b", 4.0)])
 def test_a_slow_down_half_way_becomes_no_recommendation_with_a_gain(model: str, factor: float, tmp_path: Path) -> None:
-    """Knobs that change nothing are not said to gain, though half of the windows are several times faster."""
+    """Knobs without an effect are not said to gain, though half of the windows are several times faster."""
     half_s = 0.5 * tune(None, settings_of(model), flat_surface, (math.inf, 1.0))
     logs = [tmp_path / f"{number}.jsonl" for number in range(JOBS)]
     for log in logs:

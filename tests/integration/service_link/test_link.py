@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a job's link where there is no service, or where nothing can be written."""
+"""Tests of a job's link where there is no service, or where no file can be written."""
 
 import subprocess
 import sys
@@ -91,7 +91,7 @@ def test_a_report_that_fails_costs_one_warning(tmp_path: Path) -> None:
 
 
 def test_a_job_reports_its_first_run_alone(tmp_path: Path) -> None:
-    """A later one is measured against what is in force then, and would count as another job's word."""
+    """A later one is measured against the config in force then, and would count as another job's confirmation."""
     ledger = Ledger()
     first, *rest = tuned_records()
     with serving(ledger) as url:

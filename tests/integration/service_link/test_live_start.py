@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real jobs on the real engine beside the real service: what others confirmed is where the next job begins."""
+"""Real jobs on the real engine beside the real service: the next job begins with the config that others confirmed."""
 
 import json
 import uuid
@@ -27,7 +27,7 @@ ATTEMPTS = 3
 
 
 def job_of(folder: Path, url: str, count: int) -> tuple[RunLog, str]:
-    """Run a real job of so many ranks to its end; return its log and what it said."""
+    """Run a real job of so many ranks to its end; return its log and its output."""
     log = folder / f"{uuid.uuid4().hex}.jsonl"
     environ = {**QUICK, "AUTOTUNE_LOG": str(log), "AUTOTUNE_SERVICE_URL": url}
     finished = run_job(ranks(count, "tuned", "6", UNTIL_DECIDED, "marked"), environ)
@@ -82,7 +82,7 @@ def test_a_real_job_begins_with_what_two_others_confirmed(tmp_path: Path) -> Non
 
 
 def started(folder: Path, url: str, count: int) -> tuple[dict[str, Any] | None, str]:
-    """Return the config that the service gave a job to begin with, None if it gave none, and what the job said."""
+    """Return the config that the service gave a job to begin with, None if it gave none, and the job's output."""
     said = ""
     for _ in range(ATTEMPTS):
         log, said = job_of(folder, url, count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service that lies: whatever it answers, nothing outside of the compiled-in box is tried, and nothing is raised."""
+"""A service that lies: whatever it answers, no config outside of the compiled-in box is tried, no error raised."""
 
 import random
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs and commands against the real service: what one found the next starts from, and nothing is counted twice."""
+"""Jobs and commands against the real service: a job starts from earlier results, and none is counted twice."""
 
 import json
 import math
@@ -156,7 +156,7 @@ def test_a_service_that_is_killed_has_each_result_once(
 def test_a_log_that_is_pushed_after_its_job_adds_nothing(
     service: RealService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A log that is pushed twice adds nothing either; a new one adds all."""
+    """A log that is pushed twice adds no result either; a new one adds all."""
     monkeypatch.setenv("AUTOTUNE_SERVICE_URL", service.url)
     reported = run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("5"))
     other = replace(run_record(), key={**KEY, "model": "6" * 64})
@@ -203,7 +203,7 @@ def test_the_command_answers_what_the_call_answers(
 
 
 def test_every_call_of_a_job(service: RealService) -> None:
-    """Ask, renew, tell and release, and what the service says no to."""
+    """Ask, renew, tell and release, and the service's refusals."""
     client = ServiceClient(service.url)
     study = client.find_or_create_study({**study_body(), "model_name": "calls"})
     assert study == client.study(study.id).model_copy(update={"age_s": study.age_s})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of one exchange: what is sent, and that time, size and kind of every answer are bounded."""
+"""Tests of one exchange: the request, and the bounds on time, size and kind of every answer."""
 
 import socket
 import time
@@ -36,7 +36,7 @@ def refusal(handler: Handler, limits: ExchangeLimits | None = None) -> StoreErro
 
 
 def test_what_is_sent() -> None:
-    """The token as a bearer, the query quoted, and nothing that tells of the machine."""
+    """The request has the token as a bearer, the query quoted, and no fact of the machine."""
     seen: list[bytes] = []
 
     def handle(connection: socket.socket) -> None:
@@ -82,7 +82,7 @@ def test_nobody_there_is_no_answer() -> None:
 
 
 def test_a_name_that_does_not_exist_is_no_answer() -> None:
-    """A name that resolves to nothing, such as this reserved one, counts as no answer."""
+    """A name without an address, such as this reserved one, counts as no answer."""
     with pytest.raises(ServiceUnavailableError, match="looked up"):
         ServiceClient("http://service.invalid").studies()
 

@@ -14,7 +14,7 @@ needs_compiled = pytest.mark.skipif(
 _COMPILED = pytest.param("compiled", marks=needs_compiled)
 FORMS = ["python", _COMPILED]
 MOSTLY_COMPILED = [pytest.param("python", marks=pytest.mark.long), _COMPILED]
-"""Forms for tests of minutes: Python's stands above the compiled one, and serves there what that does not."""
+"""Forms for tests of minutes: Python's stands above the compiled one, and serves calls that this one does not."""
 ALL_FORMS = [*MOSTLY_COMPILED, pytest.param("mixed", marks=needs_compiled)]
 """Forms, and ranks of both in one job."""
 

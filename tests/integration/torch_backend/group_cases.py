@@ -132,7 +132,7 @@ def lists_of_unequal_parts() -> Tensors:
 
 
 def scaled_sums() -> Tensors:
-    """PREMUL_SUM, against what one process computes."""
+    """PREMUL_SUM, against one process's results."""
     rank, size = dist.get_rank(), dist.get_world_size()
     scaled = torch.full((9,), float(rank))
     dist.all_reduce(scaled, dist._make_nccl_premul_sum(2.0))  # type: ignore[attr-defined]

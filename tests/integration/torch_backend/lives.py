@@ -89,7 +89,7 @@ def late_rank() -> Tensors:
 
 
 def futures() -> Tensors:
-    """Futures come true for whoever waits, calls back, or looks, with nobody in the engine."""
+    """Futures come true for whoever waits, calls back, or looks, with no thread in the engine."""
     size = dist.get_world_size()
     works = [dist.all_reduce(torch.ones(3), async_op=True) for _ in range(20)]
     waited = torch.futures.wait_all([work.get_future() for work in works])
@@ -120,7 +120,7 @@ def calls_from_callbacks() -> Tensors:
 
 
 def left_works() -> Tensors:
-    """Works that nobody waits for end all the same, and later calls are right."""
+    """Works without a waiter end all the same, and later calls are right."""
     tensors = [torch.ones(5) for _ in range(100)]
     for tensor in tensors:
         dist.all_reduce(tensor, async_op=True)
@@ -179,7 +179,7 @@ def shared_engine() -> Tensors:
 
 
 def hung_up_message() -> Tensors:
-    """A receive for which nobody sends ends by its time limit."""
+    """A receive without a sender ends by its time limit."""
     if dist.get_rank() == 0:
         work = dist.irecv(torch.empty(2), 1)
         begin_s = time.monotonic()

@@ -30,7 +30,7 @@ TOLD = "rank 0: torch.distributed runs on ringtune where this program names gloo
 
 
 def check(finished: Finished, called: str, kind: str) -> None:
-    """Require that both ranks call their backend by a name and have groups of a kind, and who said so."""
+    """Require that both ranks call their backend by a name and have groups of a kind, and that one of them said so."""
     assert 0 == finished.code, finished.text
     for rank in range(2):
         assert f"rank {rank} of 2 calls it {called} and has {kind}" in finished.stdout, finished.text
@@ -41,7 +41,7 @@ def check(finished: Finished, called: str, kind: str) -> None:
     ("given", "called"), [("gloo", "gloo"), ("cpu:gloo", "cpu:gloo"), ("", "undefined"), ("mesh", "undefined")]
 )
 def test_the_launchers_option_takes_gloos_place(given: str, called: str) -> None:
-    """The program's groups are on the engine however it names Gloo, or nothing; names are as it gave them."""
+    """The program's groups are on the engine, whether it names Gloo or no backend; names are as it gave them."""
     command = ["run", "-np", "2", "--torch-backend", sys.executable, PROGRAM, *([given] if given else [])]
 
     finished = run_job(ringtune(*command))

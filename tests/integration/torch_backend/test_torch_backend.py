@@ -25,7 +25,7 @@ def run(count: int, program: str, *arguments: str, **environ: str) -> Finished:
 
 
 def said(count: int, backend: str, meeting: Path, form: str, module: str, *names: str) -> list[str]:
-    """Return what the ranks say about cases, sorted, once all have passed."""
+    """Return the ranks' lines about cases, sorted, once all have passed."""
     finished = run(count, "runs_case", backend, str(meeting), form, module, *names)
     assert 0 == finished.code, finished.text
     lines = sorted(line for line in finished.stdout.splitlines() if " on " in line)
@@ -35,7 +35,7 @@ def said(count: int, backend: str, meeting: Path, form: str, module: str, *names
 
 @pytest.fixture(scope="module")
 def said_by_gloo(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
-    """Return what ranks say under Gloo, by arguments of `said`; asks once for equal ones."""
+    """Return the ranks' lines under Gloo, by arguments of `said`; runs once for equal ones."""
 
     @cache
     def ask(count: int, module: str, *names: str) -> list[str]:
@@ -68,7 +68,7 @@ def test_three_ranks_have_the_values_of_gloo(tmp_path: Path, said_by_gloo: Calla
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_all_cases_are_right(tmp_path: Path, count: int, form: str) -> None:
-    """The cases of all front ends, and what Gloo refuses: unequal parts in lists, PREMUL_SUM, tensors with holes."""
+    """All front ends' cases, and calls that Gloo refuses: unequal parts in lists, PREMUL_SUM, tensors with holes."""
     said(count, "ringtune", tmp_path / "meeting", form, CASES, *group_cases.OWN_CASES)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`AUTOTUNE=1` for programs that speak torch.distributed: nothing in them is about tuning."""
+"""`AUTOTUNE=1` for programs that speak torch.distributed: no line in them is about tuning."""
 
 import json
 from collections.abc import Mapping

@@ -121,7 +121,7 @@ def loop_assigned_with_a_scaler(side: Side) -> Values:
 
 @agreeing()
 def loop_assigned_and_synchronized(side: Side) -> Values:
-    """`synchronize()` combines what was assigned after a step that the loop left out."""
+    """`synchronize()` combines gradients assigned after a step that the loop left out."""
     model = network()
     optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
     for step in range(STEPS):

@@ -203,7 +203,7 @@ def loop_sparse_beside_dense(side: Side) -> Values:
 
 @agreeing()
 def loop_uneven_data(side: Side) -> Values:
-    """Ranks with different numbers of batches: who has none left joins, and counts as zeros."""
+    """Ranks with different numbers of batches: a rank without any left joins, and counts as zeros."""
     model = network(128)
     optimizer = side.wrap(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
 

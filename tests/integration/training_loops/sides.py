@@ -86,10 +86,10 @@ class Alone:
         return torch.stack([of_rank(rank) for rank in range(hvd.size())]).mean()
 
     def synchronize(self, optimizer: Any) -> None:
-        """Do nothing: there is nothing to wait for."""
+        """Return at once: no gradient is in flight."""
 
     def skip_synchronize(self, optimizer: Any) -> AbstractContextManager[None]:
-        """Do nothing."""
+        """Return an empty context: no wait is to be skipped."""
         del optimizer
         return nullcontext()
 
@@ -117,7 +117,7 @@ def rows(step: int, rank: int, columns: int = 6, count: int = 4) -> torch.Tensor
 
 
 def squared(model: Callable[[torch.Tensor], torch.Tensor], step: int) -> Callable[[int], torch.Tensor]:
-    """Return the loss of a rank's rows in a step: the mean square of what the model makes of them."""
+    """Return the loss of a rank's rows in a step: the mean square of the model's outputs."""
     return lambda rank: model(rows(step, rank)).square().mean()
 
 

@@ -186,7 +186,7 @@ def loop_loaded_between_passes(side: Side) -> Values:
 
 @agreeing()
 def loop_wrapped_anew_every_epoch(side: Side) -> Values:
-    """A new optimizer and scheduler every epoch; the old ones leave nothing behind."""
+    """A new optimizer and scheduler every epoch; the old ones leave no state behind."""
     model = network(128)
     for epoch in range(3):
         make = momentum if epoch < 2 else adamw
@@ -238,7 +238,7 @@ def loop_copies() -> None:
 
 
 def _unexpected(attempt: Callable[[], object]) -> str:
-    """Return the text of an error that does not say to use `state_dict()`; nothing where the attempt succeeds."""
+    """Return the text of an error that does not say to use `state_dict()`; empty where the attempt succeeds."""
     try:
         attempt()
     except hvd.ConfigError as error:

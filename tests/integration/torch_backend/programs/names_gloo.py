@@ -15,7 +15,7 @@ from tests.integration.plain_rank import say
 
 
 def total_in(group: dist.ProcessGroup | None) -> str:
-    """Add the ranks' numbers in a group, check the sum, and return what the group calls itself."""
+    """Add the ranks' numbers in a group, check the sum, and return the group's own name."""
     assert group is not None
     tensor = torch.full((2,), dist.get_rank() + 1.0)
     dist.all_reduce(tensor, group=group)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs cases of a process group, or programs of users, and says a digest of what each returns.
+"""Runs cases of a process group, or programs of users, and prints a digest of each result.
 
 Usage: runs_case.py BACKEND MEETING-FILE FORM MODULE NAME…
 """

@@ -47,7 +47,7 @@ def train_step(kind: str, model: torch.nn.Module, optimizers: list[torch.optim.S
 
 
 def main() -> None:
-    """Train, and say what the ranks agree on."""
+    """Train, and print the ranks' common config."""
     kind, meeting = sys.argv[1:]
     torch.set_num_threads(1)
     rank, size = int(os.environ["RINGTUNE_RANK"]), int(os.environ["RINGTUNE_WORLD_SIZE"])

@@ -106,8 +106,8 @@ def repeat(run: DemoRun, times: int, console: Console) -> None:
         decisions[verdict.partition(":")[0]] += 1
         load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
         console.print(f"{number} of {times}: {verdict}; load {load}", style="bold", markup=False, soft_wrap=True)
-    told = ", ".join(f"{count} {decision}" for decision, count in decisions.most_common())
-    console.print(f"{run.title}: {told}, of {counted(times, 'run')}", style="bold", markup=False, soft_wrap=True)
+    counts = ", ".join(f"{count} {decision}" for decision, count in decisions.most_common())
+    console.print(f"{run.title}: {counts}, of {counted(times, 'run')}", style="bold", markup=False, soft_wrap=True)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -44,13 +44,13 @@ def rounds(pins: Iterable[Pin]) -> Iterator[dict[str, str]]:
 
 def answers_in(report: str) -> Answers:
     """Return the answers in pip-audit's JSON; a package with a reason for being skipped was not asked about."""
-    asked = [entry for entry in json.loads(report)["dependencies"] if "skip_reason" not in entry]
+    audited = [entry for entry in json.loads(report)["dependencies"] if "skip_reason" not in entry]
     known = {
         (entry["name"], entry["version"]): tuple(advisory["id"] for advisory in entry["vulns"])
-        for entry in asked
+        for entry in audited
         if entry["vulns"]
     }
-    return Answers(frozenset((entry["name"], entry["version"]) for entry in asked), known)
+    return Answers(frozenset((entry["name"], entry["version"]) for entry in audited), known)
 
 
 def ask(packages: Mapping[str, str], database: str) -> Answers:

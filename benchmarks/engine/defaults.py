@@ -191,9 +191,9 @@ def main() -> None:
             continue
         ratios = ratios_of(times)
         found.append(ratios)
-        said = [f"{ratios[name].median:.2f} ({ratios[name]})" if name in ratios else "" for name in CANDIDATES]
-        table.add_row(str(number), shape.title, f"{median(times[DEFAULT]):.3g}", *said)
-        console.print(f"{number}. {shape.title}: {', '.join(said)}", highlight=False, soft_wrap=True)
+        cells = [f"{ratios[name].median:.2f} ({ratios[name]})" if name in ratios else "" for name in CANDIDATES]
+        table.add_row(str(number), shape.title, f"{median(times[DEFAULT]):.3g}", *cells)
+        console.print(f"{number}. {shape.title}: {', '.join(cells)}", highlight=False, soft_wrap=True)
     console.print(table)
     for line in verdicts(found):
         console.print(line)

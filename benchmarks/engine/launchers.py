@@ -169,8 +169,8 @@ def launch(processes: Sequence[Process]) -> Report:
             process.kill()
     if any(process.returncode for process in running):
         commands = "\n".join(" ".join(map(str, process.command)) for process in processes)
-        said = "\n".join(stdout + stderr for stdout, stderr in outputs)
-        raise SystemExit(f"this has failed:\n{commands}\n{said}")
+        output = "\n".join(stdout + stderr for stdout, stderr in outputs)
+        raise SystemExit(f"this has failed:\n{commands}\n{output}")
     return report_in("".join(stdout for stdout, _ in outputs))
 
 

@@ -112,12 +112,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ringtune-bench-") as name:
         folder = Path(name)
         with serving(f"sqlite:///{folder / 'ringtune.db'}", folder, {}) as server:
-            told = {"AUTOTUNE_SERVICE_URL": f"http://127.0.0.1:{server.port}"}
-            first = tuned(RANKS, LONG, folder, told)
+            service = {"AUTOTUNE_SERVICE_URL": f"http://127.0.0.1:{server.port}"}
+            first = tuned(RANKS, LONG, folder, service)
             progress.print(f"first job: {first}")
             jobs = {
-                "same key": (RANKS, SAME_KEY, {**told, "AUTOTUNE_SEED": "1"}),
-                "another layout": (arguments.other_ranks, OTHER_LAYOUT, {**told, "AUTOTUNE_SEED": "2"}),
+                "same key": (RANKS, SAME_KEY, {**service, "AUTOTUNE_SEED": "1"}),
+                "another layout": (arguments.other_ranks, OTHER_LAYOUT, {**service, "AUTOTUNE_SEED": "2"}),
                 "same key, no service": (RANKS, SAME_KEY, {"AUTOTUNE_SEED": "1"}),
                 "another layout, no service": (arguments.other_ranks, OTHER_LAYOUT, {"AUTOTUNE_SEED": "2"}),
             }

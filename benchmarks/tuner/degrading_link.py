@@ -118,8 +118,8 @@ def follow(hosts: int, slow_share: float, limit_s: float) -> None:
                 network.set_rate(hosts - 1, rate)
                 log.looks, awaited = 0, not awaited
                 log.say(f"--- the link of host {hosts - 1} carries {rate / 1e9:g} Gbit/s")
-        said = (Path(name) / "output").read_text(encoding="utf-8", errors="replace").splitlines()
-        print("\n".join(line for line in said if "the links of the hosts" in line or "step times have" in line))
+        output = (Path(name) / "output").read_text(encoding="utf-8", errors="replace").splitlines()
+        print("\n".join(line for line in output if "the links of the hosts" in line or "step times have" in line))
 
 
 def main() -> None:

@@ -44,13 +44,13 @@ def launch(task: ShardedTask, ranks: int, folder: Path) -> dict[str, Any]:
     ]
     jobs = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for command in commands]
     try:
-        said = [job.communicate(timeout=LIMIT_S)[0] for job in jobs]
+        outputs = [job.communicate(timeout=LIMIT_S)[0] for job in jobs]
     finally:
         for job in jobs:
             job.kill()
     if any(job.returncode for job in jobs):
         raise SystemExit(f"a rank failed: exit codes {[job.returncode for job in jobs]}")
-    outcome: dict[str, Any] = json.loads(said[0].splitlines()[-1])
+    outcome: dict[str, Any] = json.loads(outputs[0].splitlines()[-1])
     return outcome
 
 

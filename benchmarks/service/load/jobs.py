@@ -108,8 +108,8 @@ class SimulatedJob:
         """Ask for a config, measure it, and report under its lease."""
         trial_id = self._new_id()
         path = f"/v1/studies/{self._study_id}/suggestions"
-        asked = await self._call(connection, "POST", path, {"trial_id": trial_id, "job_id": self._job_id})
-        config, token = Config(asked["config"]), asked["lease"]["fencing_token"]
+        suggestion = await self._call(connection, "POST", path, {"trial_id": trial_id, "job_id": self._job_id})
+        config, token = Config(suggestion["config"]), suggestion["lease"]["fencing_token"]
         measured = {**self._result(config, "search"), "fencing_token": token}
         self._told.sent[trial_id] = self._job_id, self._study_id
         path = f"/v1/studies/{self._study_id}/trials/{trial_id}/result"
@@ -170,12 +170,12 @@ def new_keys(known: Sequence[Known]) -> list[Known]:
 
 def run_jobs(port: int, url: str, known: Sequence[Known], seconds: float) -> tuple[Observed, LedgerVerdict]:
     """Let jobs work against the service at a port for some seconds, then read the ledger."""
-    told, observed = Told(), Observed()
+    reports, observed = Told(), Observed()
     database = Database.open(url)
     try:
         with _most_connections(database) as most, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_all_jobs(port, new_keys(known), seconds, told, observed))
-        return observed, _verdict(database, told, most[0])
+            runner.run(_all_jobs(port, new_keys(known), seconds, reports, observed))
+        return observed, _verdict(database, reports, most[0])
     finally:
         database.close()
 

@@ -118,8 +118,8 @@ def run_one(plan: LivePlan, network: Network, task: LiveTask) -> dict[str, Any]:
     )
     lines = [line.removeprefix(MARK) for line in finished.stdout.splitlines() if line.startswith(MARK)]
     if finished.returncode != 0 or not lines:
-        said: Sequence[str] = (finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:]
-        text = "\n".join(said)
+        output: Sequence[str] = (finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:]
+        text = "\n".join(output)
         raise RingtuneError(f"the run of {task.scheme} from seed {task.seed} failed; start again to go on\n{text}")
     row: dict[str, Any] = json.loads(lines[0])
     return row

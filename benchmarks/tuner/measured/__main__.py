@@ -40,11 +40,11 @@ def main() -> None:
     arguments = parse_arguments()
     notes = Console(stderr=True)
     comparison = _comparison(arguments, notes)
-    asked = set(comparison.runs)
+    wanted = set(comparison.runs)
     kept = [] if arguments.keep is None else read_outcomes(arguments.keep)
-    known = [outcome for outcome in kept if not (arguments.anew and outcome.run in asked)]
+    known = [outcome for outcome in kept if not (arguments.anew and outcome.run in wanted)]
     outcomes = _all_outcomes(comparison, known, arguments, notes)
-    _print([outcome for outcome in outcomes if outcome.run in asked])
+    _print([outcome for outcome in outcomes if outcome.run in wanted])
 
 
 def _all_outcomes(

@@ -66,9 +66,9 @@ def main() -> None:
     if arguments.ablate:
         _print_ablation(sources, range(arguments.seeds), arguments.jobs)
         return
-    asked = arguments.rivals or RIVALS
-    rivals = tuple(rival for rival in asked if not missing_of(rival))
-    for note in (*sources.missing(), *_left_out(asked)):
+    chosen = arguments.rivals or RIVALS
+    rivals = tuple(rival for rival in chosen if not missing_of(rival))
+    for note in (*sources.missing(), *_left_out(chosen)):
         notes.print(note, highlight=False, markup=False)
     names, budgets = _problem_names(arguments, sources), tuple(arguments.budgets)
     try:

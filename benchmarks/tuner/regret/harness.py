@@ -124,19 +124,19 @@ def _compute_alone() -> None:
 
 def run(sources: Sources, problem: str, rival: str, seed: int, budgets: Sequence[int]) -> list[Outcome]:
     """Return a rival's outcomes, one for each budget."""
-    asked = all_problems(sources)[problem]
-    picks = RIVALS[rival](asked, budgets, seed)
+    played = all_problems(sources)[problem]
+    picks = RIVALS[rival](played, budgets, seed)
     return [
         Outcome(
             problem,
             rival,
             seed,
             budget,
-            asked.regret(pick.config),
-            asked.loss(pick.config),
+            played.regret(pick.config),
+            played.loss(pick.config),
             pick.slow_down,
             pick.later_cost,
-            pick.config != asked.baseline,
+            pick.config != played.baseline,
             pick.steps,
             pick.seconds,
         )

@@ -45,16 +45,16 @@ class MemoizedDesigner(DesignerWrapper):
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return the posterior of `configs` under the trials."""
-        asked = self._trials, tuple(configs)
-        if asked not in self._predictions:
+        query = self._trials, tuple(configs)
+        if query not in self._predictions:
             super().update(self._trials)
-            self._predictions[asked] = super().predict(configs)
-        return self._predictions[asked]
+            self._predictions[query] = super().predict(configs)
+        return self._predictions[query]
 
     def covariance(self, configs: Sequence[Config]) -> Array:
         """Return the posterior covariance of `configs` under the trials."""
-        asked = self._trials, tuple(configs)
-        if asked not in self._covariances:
+        query = self._trials, tuple(configs)
+        if query not in self._covariances:
             super().update(self._trials)
-            self._covariances[asked] = super().covariance(configs)
-        return self._covariances[asked]
+            self._covariances[query] = super().covariance(configs)
+        return self._covariances[query]

@@ -57,8 +57,8 @@ def search_optimum(target: SimulatedTarget) -> Config:
 
 
 def _digest(scenario: Scenario) -> str:
-    asked = (scenario.job, scenario.cluster, scenario.machine, scenario.target(0).baseline())
-    return hashlib.sha256(f"{asked!r} {_sources_digest()}".encode()).hexdigest()[:32]
+    inputs = (scenario.job, scenario.cluster, scenario.machine, scenario.target(0).baseline())
+    return hashlib.sha256(f"{inputs!r} {_sources_digest()}".encode()).hexdigest()[:32]
 
 
 @cache

@@ -68,12 +68,12 @@ def settle(sources: Sources, problems: Sequence[str], most_seeds: int, show: Sho
         show: Runs a comparison.
     """
     known = all_problems(sources)
-    asked = tuple(name for name in problems if not known[name].is_flat)
+    unsettled = tuple(name for name in problems if not known[name].is_flat)
     outcomes: list[Outcome] = []
     for first, last in pairwise((0, *ROUNDS)):
         seeds = range(first, min(last, most_seeds))
-        if asked and seeds:
-            outcomes += show(RegretBenchmark(sources, asked, (CONTROL,), (CONTROL_BUDGET,), seeds))
+        if unsettled and seeds:
+            outcomes += show(RegretBenchmark(sources, unsettled, (CONTROL,), (CONTROL_BUDGET,), seeds))
             control = RandomControl.of(outcomes)
-            asked = tuple(name for name in asked if control.is_close(name))
+            unsettled = tuple(name for name in unsettled if control.is_close(name))
     return RandomControl.of(outcomes)

@@ -69,17 +69,17 @@ def test_a_listener_knows_where_it_is_before_anything_happens(
 def test_an_event_names_its_job_in_full(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A listener finds the event's job among the jobs of the study; an id is no secret, for it belongs to its token."""
     parts = client.app.state.service_state  # type: ignore[attr-defined]
-    since, told = parts.service.events.since, threading.Event()
+    since, published = parts.service.events.since, threading.Event()
 
     def looked(number: int) -> object:
         if number:  # the second look: the event that the first one found is on its way
-            told.set()
+            published.set()
         return since(number)
 
     monkeypatch.setattr(parts.service.events, "since", looked)
 
     def end() -> None:
-        told.wait(LIMIT_S)
+        published.wait(LIMIT_S)
         client.portal.call(parts.ending.set)  # type: ignore[union-attr]
 
     text = heard(client, f"{EVENTS}?after=0", {}, end)

@@ -147,8 +147,8 @@ def fill(description: Any) -> Known:
     study_id = call("/v1/studies", "POST", body=STUDY_BODY, media_type=json_type).json()["id"]
     place = {"study_id": study_id, "trial_id": UUIDS[0]}
     path = "/v1/studies/{study_id}/trials/{trial_id}/result"
-    told = call(path, "PUT", path_parameters=place, body=result_body(UUIDS[1]), media_type=json_type)
-    assert 201 == told.status_code, told.text
+    reply = call(path, "PUT", path_parameters=place, body=result_body(UUIDS[1]), media_type=json_type)
+    assert 201 == reply.status_code, reply.text
     return Known(study_id, call("/v1/export", "GET").text)
 
 

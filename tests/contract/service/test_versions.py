@@ -81,8 +81,8 @@ def test_a_log_of_any_version_is_taken(client: TestClient, version: str) -> None
     assert {"same"} == statuses
     assert run["new"] == pushed(client, version)["same"]
     key = RECORDINGS[version]["study"]["key"]
-    asked = {"model_fingerprint": key["model"], "hardware": key["hardware"], "world_size": 2, "local_size": 2}
-    config = client.get("/v1/recommendations", params=asked).json()["config"]
+    query = {"model_fingerprint": key["model"], "hardware": key["hardware"], "world_size": 2, "local_size": 2}
+    config = client.get("/v1/recommendations", params=query).json()["config"]
     assert {**default_config(), "fusion_bytes": 8 << 20} == config
 
 
@@ -112,8 +112,8 @@ def test_an_ask_is_answered_with_the_knobs_that_the_job_knows(client: TestClient
     assert set(RECORDINGS[version]["engine_knobs"]) == set(given[0])
     result = {**RECORDINGS[version]["results"][1], "job_id": ids[1], "config": given[0], "run_id": None}
     del result["trial_id"]
-    told = client.put(f"/v1/studies/{study_id}/trials/{ids[0]}/result", json=result)
-    assert 201 == told.status_code, told.text
+    stored = client.put(f"/v1/studies/{study_id}/trials/{ids[0]}/result", json=result)
+    assert 201 == stored.status_code, stored.text
 
 
 def test_a_knob_that_this_version_does_not_know_is_refused_by_a_code_that_jobs_wait_for(client: TestClient) -> None:
@@ -128,8 +128,8 @@ def test_a_knob_that_this_version_does_not_know_is_refused_by_a_code_that_jobs_w
     batch = client.post(f"/v1/studies/{study_id}/results", json={"results": [unknown, impossible, taken]}).json()
 
     assert (422, "outside_search_space") == (study.status_code, study.json()["code"])
-    told = [("refused", "outside_search_space"), ("refused", "implausible_result"), ("new", None)]
-    assert told == [(item["status"], item["code"]) for item in batch["items"]]
+    statuses = [("refused", "outside_search_space"), ("refused", "implausible_result"), ("new", None)]
+    assert statuses == [(item["status"], item["code"]) for item in batch["items"]]
 
 
 def test_a_database_of_the_first_version_is_as_if_this_one_had_been_told(tmp_path: Path) -> None:

@@ -164,14 +164,14 @@ def test_a_token_opens_the_routes_of_its_scope(client: TestClient) -> None:
 def test_a_cached_recommendation_needs_the_scope_too(client: TestClient) -> None:
     """The fast path does not go around the checks."""
     created = client.post("/v1/tokens", json={"name": "job", "scopes": ["report"]}, headers=bearer(ADMIN_SECRET))
-    asked = f"/v1/recommendations?model_fingerprint={'b' * 64}&world_size=2"
+    path = f"/v1/recommendations?model_fingerprint={'b' * 64}&world_size=2"
 
-    first, second = (client.get(asked, headers=bearer(READ_SECRET)) for _ in range(2))
-    refused = client.get(asked, headers=bearer(created.json()["secret"]))
+    first, second = (client.get(path, headers=bearer(READ_SECRET)) for _ in range(2))
+    refused = client.get(path, headers=bearer(created.json()["secret"]))
 
     assert (200, first.content) == (first.status_code, second.content)
     assert 403 == refused.status_code
-    assert 401 == client.get(asked).status_code
+    assert 401 == client.get(path).status_code
     assert "ringtune_cache_hits_total 1.0" in client.get("/metrics", headers=bearer(READ_SECRET)).text
 
 

@@ -92,10 +92,10 @@ def records_of(number: int, job: Job) -> list[Record]:
         hardware_name=NAMES[job.hardware],
         **header,
     )
-    told = [(baseline, 100.0, Phase.BASELINE), (job.config, 80.0, Phase.SEARCH), (baseline, 100.0, Phase.BASELINE)]
-    told += [] if job.verdict == "ended" else [(job.config, 80.0, Phase.ADOPTION)]
+    windows = [(baseline, 100.0, Phase.BASELINE), (job.config, 80.0, Phase.SEARCH), (baseline, 100.0, Phase.BASELINE)]
+    windows += [] if job.verdict == "ended" else [(job.config, 80.0, Phase.ADOPTION)]
     samples: list[Record] = [
-        sample_record(sample(*item), t_s=1.0, run_id=run_id, window=window) for window, item in enumerate(told)
+        sample_record(sample(*item), t_s=1.0, run_id=run_id, window=window) for window, item in enumerate(windows)
     ]
     if job.verdict == "ended":
         return [run, *samples, EndRecord(9.0, run_id, "ended in the search")]
@@ -112,22 +112,22 @@ def test_the_command_the_interface_and_the_pages_give_one_answer(
 ) -> None:
     """The same source, standing, config, evidence and reason; settings are pasted where a paired test adopted them."""
     case, cache = CASES[name], tmp_path / "studies.jsonl"
-    asked = {"model": "resnet50", "world_size": "2"} | ({} if case.hardware == ANY else {"hardware": case.hardware})
+    query = {"model": "resnet50", "world_size": "2"} | ({} if case.hardware == ANY else {"hardware": case.hardware})
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE) as client:
         for number, job in enumerate(case.jobs):
             records = records_of(number, job)
             StudyStore(cache).keep(records)
             body = {"records": [json.loads(json.dumps(record_to_json(record))) for record in records]}
             assert 200 == client.post("/v1/runs", json=body).status_code
-        replied = client.get("/v1/recommendations", params=asked).json()
-        page = html.unescape(client.get("/recommendations", params=asked, headers=BROWSER).text)
+        replied = client.get("/v1/recommendations", params=query).json()
+        page = html.unescape(client.get("/recommendations", params=query, headers=BROWSER).text)
         listed = html.unescape(client.get("/studies", headers=BROWSER).text)
-    said = {"log of the service": capsys.readouterr().out}
+    outputs = {"log of the service": capsys.readouterr().out}
     for output in ("json", "env"):
         arguments = ("--model", "resnet50", "--world-size", "2", "--hardware", case.hardware, "--cache", str(cache))
         assert 0 == ringtune("recommend", *arguments, "--format", output)
-        said[output] = capsys.readouterr().out
-    commanded = json.loads(said["json"])
+        outputs[output] = capsys.readouterr().out
+    commanded = json.loads(outputs["json"])
 
     assert (case.source, case.standing, case.config) == (replied["source"], replied["standing"], replied["config"])
     assert case.reason in replied["reason"]
@@ -135,7 +135,7 @@ def test_the_command_the_interface_and_the_pages_give_one_answer(
     assert case.source == "default" or replied["reason"] == commanded["reason"]
     assert replied["reason"] in page
     is_pasted = case.standing != "default"
-    assert [is_pasted] * 2 == ["export RINGTUNE" in text for text in (page, said["env"])]
+    assert [is_pasted] * 2 == ["export RINGTUNE" in text for text in (page, outputs["env"])]
     assert f'<span class="badge {"none" if case.standing == "default" else case.standing}">' in page
     badges = re.findall(
         r'data-label="A job starts with"><div><span class="figures-of">.*?>(\w+)</span></span>', listed, re.DOTALL

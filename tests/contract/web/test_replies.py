@@ -154,11 +154,11 @@ def test_a_page_loads_no_file_from_elsewhere(client: TestClient) -> None:
 def report_adoption(client: TestClient, study_id: str, job_id: str, baseline: Config, better: Config) -> None:
     """Report that a job has adopted a config over a baseline."""
     test = {"speedup": 0.1, "ci_low": 0.05, "ci_high": 0.15, "pairs": 8, "ci_level": 0.9}
-    told = [
+    bodies = [
         result_body(job_id, config=baseline.to_json(), phase="baseline"),
         result_body(job_id, config=better.to_json(), phase="adoption", adoption=test),
     ]
-    results = [{**body, "trial_id": str(uuid.uuid4())} for body in told]
+    results = [{**body, "trial_id": str(uuid.uuid4())} for body in bodies]
     assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code
 
 
@@ -212,8 +212,8 @@ def test_tables_are_downloaded_as_csv(tmp_path: Path) -> None:
     """A table is downloaded as its page shows it, with plain numbers; an unknown table is an error that says so."""
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
-        told = {**result_body(UUIDS[0], phase="baseline"), "trial_id": UUIDS[2]}
-        assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": [told]}).status_code
+        result = {**result_body(UUIDS[0], phase="baseline"), "trial_id": UUIDS[2]}
+        assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": [result]}).status_code
         named = {"state": "ended_early", "name": "first, try", "tags": ["a", "b"]}
         assert 200 == client.put(f"/v1/studies/{study_id}/jobs/{UUIDS[0]}", json=named).status_code
         paths = [f"/studies/{study_id}/{table}.csv" for table in ("jobs", "configs", "results")]
@@ -245,8 +245,8 @@ def test_a_page_that_shows_a_part_says_so(tmp_path: Path, monkeypatch: pytest.Mo
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         jobs = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(5)]
         for number, job in enumerate(jobs):
-            told = result_body(job)
-            body = {**told, "trial_id": job, "config": {**told["config"], "cycle_ms": 0.5 + number}}
+            result = result_body(job)
+            body = {**result, "trial_id": job, "config": {**result["config"], "cycle_ms": 0.5 + number}}
             assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": [body]}).status_code
         page = client.get(f"/studies/{study_id}").text
         of_first = client.get(f"/studies/{study_id}", params={"job": jobs[0]}).text

@@ -238,8 +238,8 @@ def test_a_browser_without_a_key_is_asked_for_its_token(form_key: str, client: T
     assert 303 == sign_in(client, ADMIN_SECRET, form_key=form_key)
     form = {"name": 'a "name" <b>', "scope": ["read", "report"], "form_key": form_key}
 
-    asked = client.post("/tokens", data=form, headers=FORM)
-    fields = Page.of(asked.text).all("input")
+    refused = client.post("/tokens", data=form, headers=FORM)
+    fields = Page.of(refused.text).all("input")
     again = {"name": html.unescape(str(fields[0].attributes["value"])), "scope": ["read", "report"]}
     wrong = [
         client.post("/tokens", data={**again, "own_token": token}, headers=FORM)
@@ -248,10 +248,10 @@ def test_a_browser_without_a_key_is_asked_for_its_token(form_key: str, client: T
     before = tokens_of(client)
     done = client.post("/tokens", data={**again, "own_token": ADMIN_SECRET}, headers=FORM)
 
-    assert (403, "/tokens") == (asked.status_code, Page.of(asked.text).all("form")[1].attributes["action"])
+    assert (403, "/tokens") == (refused.status_code, Page.of(refused.text).all("form")[1].attributes["action"])
     names = ["name", "scope", "scope", "own_token"]
     assert names == [field.attributes["name"] for field in fields]
-    assert "<b>" not in asked.text
+    assert "<b>" not in refused.text
     assert [(403, True)] * 3 == [(reply.status_code, "not the token" in reply.text) for reply in wrong]
     assert ([], 201, ['a "name" <b>']) == (before, done.status_code, tokens_of(client))
     assert ADMIN_SECRET not in done.text

@@ -22,11 +22,11 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 def test_strangers_are_led_to_the_sign_in_and_back(client: TestClient) -> None:
     """The page that was asked for comes after the sign-in, with its parameters."""
-    asked = client.get("/studies?q=resnet&page=2")
-    page = client.get(asked.headers["location"])
+    reply = client.get("/studies?q=resnet&page=2")
+    page = client.get(reply.headers["location"])
     signed_in = client.post("/sign-in", data={"token": READ_SECRET, "next": "/studies?q=resnet&page=2"}, headers=FORM)
 
-    assert (303, "/sign-in?next=%2Fstudies%3Fq%3Dresnet%26page%3D2") == (asked.status_code, asked.headers["location"])
+    assert (303, "/sign-in?next=%2Fstudies%3Fq%3Dresnet%26page%3D2") == (reply.status_code, reply.headers["location"])
     assert 'name="next" value="/studies?q=resnet&amp;page=2"' in page.text
     assert (303, "/studies?q=resnet&page=2") == (signed_in.status_code, signed_in.headers["location"])
     assert 200 == client.get("/studies").status_code

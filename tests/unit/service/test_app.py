@@ -50,12 +50,12 @@ def test_retention_goes_on_whatever_it_meets(tmp_path: Path, monkeypatch: pytest
     """A database that is away, and a bug: each is logged with its cause, and the next time it is tried again."""
     failures = [StoreUnavailable("the database is away"), ZeroDivisionError("a bug")]
 
-    told = told_of_retention(failures, tmp_path, monkeypatch)
+    logged = told_of_retention(failures, tmp_path, monkeypatch)
 
-    assert ["retention_failed", "retention_failed", "retention_applied"] == [entry["event"] for entry in told[:3]]
-    assert "the database is away" == told[0]["detail"]
-    assert ("error", True) == (told[1]["log_level"], told[1]["exc_info"])
-    assert (3, 2) == (told[2]["results"], told[2]["trials"])
+    assert ["retention_failed", "retention_failed", "retention_applied"] == [entry["event"] for entry in logged[:3]]
+    assert "the database is away" == logged[0]["detail"]
+    assert ("error", True) == (logged[1]["log_level"], logged[1]["exc_info"])
+    assert (3, 2) == (logged[2]["results"], logged[2]["trials"])
 
 
 def test_a_doubted_clock_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +64,6 @@ def test_a_doubted_clock_is_said_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
     entries = told_of_retention(doubts, tmp_path, monkeypatch)
 
-    told = [(entry["event"], entry["log_level"]) for entry in entries]
+    events = [(entry["event"], entry["log_level"]) for entry in entries]
     refused = "retention_refused"
-    assert [(refused, "warning"), (refused, "debug"), (refused, "debug"), ("retention_applied", "info")] == told[:4]
+    assert [(refused, "warning"), (refused, "debug"), (refused, "debug"), ("retention_applied", "info")] == events[:4]

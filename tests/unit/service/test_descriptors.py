@@ -22,9 +22,9 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
     wanted = 512 if hard < 0 else min(512, hard)
 
     lowered = ["sh", "-c", f'ulimit -S -n 64; ulimit -H -n {wanted}; exec "$@"', "sh", sys.executable, "-c", PROGRAM]
-    said = subprocess.run(lowered, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(lowered, check=True, capture_output=True, text=True).stdout
 
-    assert f"{wanted} {wanted} {wanted}" == said.strip()
+    assert f"{wanted} {wanted} {wanted}" == output.strip()
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,10 @@ class Refusing:
         ids = [result["trial_id"] for result in results]
         if self._results is not None and self._bad & set(ids):
             raise ServiceRefusedError("no such result", status=self._results, code=self.code)
-        told = {trial_id: self.outcomes.get(trial_id, ("new", None)) for trial_id in ids}
-        self.kept += [trial_id for trial_id, (status, _) in told.items() if status == "new"]
+        outcomes = {trial_id: self.outcomes.get(trial_id, ("new", None)) for trial_id in ids}
+        self.kept += [trial_id for trial_id, (status, _) in outcomes.items() if status == "new"]
         return StoredBatch(
-            items=[StoredResult(trial_id=name, status=status, code=code) for name, (status, code) in told.items()]
+            items=[StoredResult(trial_id=name, status=status, code=code) for name, (status, code) in outcomes.items()]
         )
 
     def put_job(self, study_id: str, facts: Any) -> None:

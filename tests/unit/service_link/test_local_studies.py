@@ -84,11 +84,11 @@ def test_any_machine_is_named() -> None:
     runs = [finished("a", 0.2, adopted=False), finished("b", 0.2, age_s=1.0, hardware=other)]
 
     anywhere = recommend_from(runs, QUESTION, NOW_UNIX_S)
-    asked = recommend_from(runs, replace(QUESTION, hardware="cd" * 32), NOW_UNIX_S)
+    elsewhere = recommend_from(runs, replace(QUESTION, hardware="cd" * 32), NOW_UNIX_S)
 
     assert ("prior", other) == (anywhere.standing, anywhere.key and anywhere.key.hardware)
     assert "measured on machine efefefefef; 1 other machine measured it, too" in str(anywhere.reason)
-    assert ("default", False) == (asked.standing, "machine" in str(asked.reason))
+    assert ("default", False) == (elsewhere.standing, "machine" in str(elsewhere.reason))
 
 
 def test_two_runs_that_agree_are_no_prior_any_more() -> None:

@@ -64,12 +64,12 @@ def test_the_adoption_test_is_told_with_the_last_valid_window_of_the_challenger(
     results.take(replace(SAMPLE, phase="adoption", window=9, valid=False, reason="pause"))
     results.take(replace(SAMPLE, phase="adoption", window=10, config=BASELINE))
 
-    told = results.take(ADOPTION)
+    report = results.take(ADOPTION)
 
-    assert told is not None
+    assert report is not None
     figures = {"speedup": 0.1, "ci_low": 0.05, "ci_high": 0.15, "pairs": 2, "ci_level": ADOPTION.ci_level}
-    assert figures == told["adoption"]
-    assert (CHALLENGER, trial_uuid("r", -1)) == (told["config"], told["trial_id"])
+    assert figures == report["adoption"]
+    assert (CHALLENGER, trial_uuid("r", -1)) == (report["config"], report["trial_id"])
     assert results.take(replace(ADOPTION, speedup=None)) is None
     assert results.take(replace(ADOPTION, pairs=[{}])) is None
     assert Results(RUN).take(ADOPTION) is None

@@ -89,9 +89,9 @@ def test_d03_each_knob_has_a_length_of_its_own_in_one_unit() -> None:
     designer = make_designer("gp", space, 0)
     designer.update([measured_trial(n, config, [math.exp(surface(config))]) for n, config in enumerate(configs)])
 
-    asked = [space.random(rng) for _ in range(200)]
-    error = designer.predict(asked).mean_log_step_ms - np.array([surface(config) for config in asked])
-    encoded = np.stack([space.encode(config) for config in asked])
+    unseen = [space.random(rng) for _ in range(200)]
+    error = designer.predict(unseen).mean_log_step_ms - np.array([surface(config) for config in unseen])
+    encoded = np.stack([space.encode(config) for config in unseen])
     assert float(np.sqrt(np.mean(error**2))) < 0.06
     assert (encoded.min(), encoded.max()) >= (0.0, 0.9)
     assert encoded.max() <= 1.0

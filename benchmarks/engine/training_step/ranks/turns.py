@@ -32,9 +32,9 @@ Block = Mapping[str, float]
 
 def from_rank_0(value: float) -> float:
     """Return rank 0's value on every rank."""
-    told = torch.tensor(value, dtype=torch.float64)
-    dist.broadcast(told, src=0)
-    return told.item()
+    broadcast = torch.tensor(value, dtype=torch.float64)
+    dist.broadcast(broadcast, src=0)
+    return broadcast.item()
 
 
 def block_of(trainee: Trainee, steps: int) -> Block:
@@ -44,9 +44,9 @@ def block_of(trainee: Trainee, steps: int) -> Block:
     processor_s = time.process_time()
     parts_s = [trainee.step() for _ in range(steps)]
     means_s = [fsum(part) / steps for part in (*zip(*parts_s, strict=True), [time.process_time() - processor_s])]
-    told = torch.tensor(means_s, dtype=torch.float64)
-    dist.all_reduce(told)
-    *parts_ms, processor_ms = (told / dist.get_world_size() * 1e3).tolist()
+    means = torch.tensor(means_s, dtype=torch.float64)
+    dist.all_reduce(means)
+    *parts_ms, processor_ms = (means / dist.get_world_size() * 1e3).tolist()
     return {"step": fsum(parts_ms), **dict(zip(PARTS, parts_ms, strict=True)), "processor": processor_ms}
 
 

@@ -63,5 +63,5 @@ class StudySampler:
             self._study.tell(self._asked, value, state)
             return
         params = dict(zip(self._distributions, self._grid.place(config), strict=True))
-        told = create_trial(params=params, distributions=self._distributions, value=value, state=state)
-        self._study.add_trial(told)
+        trial = create_trial(params=params, distributions=self._distributions, value=value, state=state)
+        self._study.add_trial(trial)

@@ -48,9 +48,9 @@ class SmacSampler:
         except (ConfigurationSpaceExhaustedException, StopIteration):
             self._is_exhausted = True
             return min(self._told, key=self._told.__getitem__)
-        asked = self._asked.config
+        config = self._asked.config
         return self._grid.config_at(
-            [list(map(str, values)).index(str(asked[name])) for name, values in self._grid.knobs.items()]
+            [list(map(str, values)).index(str(config[name])) for name, values in self._grid.knobs.items()]
         )
 
     def tell(self, config: Config, ms: float | None) -> None:

@@ -52,8 +52,8 @@ class SkoptHedgeDesigner:
     def _next(self) -> Config:
         if not self._dimensions:
             return self._space.default()
-        asked = zip(self._dimensions.items(), self._optimizer.ask_after(self._trials), strict=True)
-        return config_at(self._space, {name: _plain(dimension, value) for (name, dimension), value in asked})
+        values = zip(self._dimensions.items(), self._optimizer.ask_after(self._trials), strict=True)
+        return config_at(self._space, {name: _plain(dimension, value) for (name, dimension), value in values})
 
     def _options(self) -> dict[str, Any]:
         dimensions = [_skopt_dimension(dimension) for dimension in self._dimensions.values()]

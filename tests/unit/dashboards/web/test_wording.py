@@ -108,20 +108,20 @@ STAND = ReporterStand("ci", "a" * 16, None, 2, 1, 0, "adopted", 0.1, 0.05, 0.15)
 )
 def test_a_gain_is_told_of_what_a_reporter_adopted_alone(stand: ReporterStand, expected: str) -> None:
     """Windows and a kept default come without a number."""
-    said = wording.said(stand)
+    sentence = wording.said(stand)
 
-    assert said.startswith(expected)
-    assert ("%" in said) == (stand.stand == "adopted")
+    assert sentence.startswith(expected)
+    assert ("%" in sentence) == (stand.stand == "adopted")
 
 
 def test_pages_say_which_jobs_are_trusted() -> None:
     """Pages name open services and declared tokens; tokens that count once need no words."""
     open_job, declared = replace(STAND, job_id="1", token_id=None), replace(STAND, job_id="2")
 
-    said = [wording.trust([replace(BEST, stands=stands)]) for stands in ((STAND,), (open_job,), (open_job, declared))]
+    texts = [wording.trust([replace(BEST, stands=stands)]) for stands in ((STAND,), (open_job,), (open_job, declared))]
 
-    assert [0, 1, 2] == list(map(len, said))
-    assert "loopback" in said[1][0]
+    assert [0, 1, 2] == list(map(len, texts))
+    assert "loopback" in texts[1][0]
 
 
 def test_a_page_is_live_while_a_job_runs() -> None:

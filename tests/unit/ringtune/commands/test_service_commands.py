@@ -53,7 +53,7 @@ def test_ids_and_reasons_of_others_are_printed_without_escape_sequences(
 
     push(logs=[Path("tune.jsonl")], service_url="http://127.0.0.1:1")
 
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     shown = "a\\x1b]0;title\\x07\\nforged"
-    assert f"tune.jsonl: run {shown}: 1 new result, 0 there before, 0 kept and not used\n" == said.out
-    assert f"tune.jsonl: run {shown}: {shown}\n" == said.err
+    assert f"tune.jsonl: run {shown}: 1 new result, 0 there before, 0 kept and not used\n" == output.out
+    assert f"tune.jsonl: run {shown}: {shown}\n" == output.err

@@ -34,6 +34,6 @@ def test_a_terminals_name_goes_where_ranks_have_one() -> None:
     """TERM goes to ranks that have a terminal, for their programs draw on this machine's."""
     environ = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
-    told = [forwarded(environ, RankStreams(err_is_terminal=is_terminal)) for is_terminal in (True, False)]
+    sent = [forwarded(environ, RankStreams(err_is_terminal=is_terminal)) for is_terminal in (True, False)]
 
-    assert [environ, {}] == told
+    assert [environ, {}] == sent

@@ -40,17 +40,17 @@ def width_told(environ: dict[str, str], *, prefix_output: bool) -> str | None:
 def test_ranks_whose_output_is_shown_are_told_the_width() -> None:
     """The variable shows that the launcher puts the ranks' output among the lines of others."""
     with terminal():
-        told = [width_told(ENVIRON, prefix_output=prefix_output) for prefix_output in (True, False)]
+        widths = [width_told(ENVIRON, prefix_output=prefix_output) for prefix_output in (True, False)]
 
-    assert ["132", "132"] == told
+    assert ["132", "132"] == widths
 
 
 def test_a_dumb_terminal_is_not_told_of() -> None:
     """A terminal whose cursor cannot be moved gives no width."""
     with terminal():
-        told = width_told({**ENVIRON, "TERM": "dumb"}, prefix_output=True)
+        width = width_told({**ENVIRON, "TERM": "dumb"}, prefix_output=True)
 
-    assert told is None
+    assert width is None
 
 
 def test_without_a_terminal_ranks_are_told_of_none(capfd: pytest.CaptureFixture[str]) -> None:

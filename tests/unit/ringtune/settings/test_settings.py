@@ -336,12 +336,12 @@ def test_a_token_is_not_in_what_is_printed_or_told_to_other_ranks() -> None:
 
 def test_a_tuner_that_was_not_asked_for_has_no_limit_of_seconds_unless_one_is_set() -> None:
     """`auto` is neither on nor off: the tuner runs, with limits of its own or the user's."""
-    asked = Settings.from_environment({"AUTOTUNE": "1"})
+    requested = Settings.from_environment({"AUTOTUNE": "1"})
     unasked = Settings.from_environment({"AUTOTUNE": " Auto"})
     limited = Settings.from_environment({"AUTOTUNE": "auto", "AUTOTUNE_MAX_SECONDS": "90"})
 
     assert [(True, False), (True, True), (True, True)] == [
-        (s.autotune, s.is_unasked) for s in (asked, unasked, limited)
+        (s.autotune, s.is_unasked) for s in (requested, unasked, limited)
     ]
-    assert [120.0, None, 90.0] == [settings.limits.max_seconds for settings in (asked, unasked, limited)]
+    assert [120.0, None, 90.0] == [settings.limits.max_seconds for settings in (requested, unasked, limited)]
     assert "auto" == unasked.effective()["AUTOTUNE"]

@@ -26,7 +26,7 @@ def test_closed_streams_become_the_null_device(closed: list[int]) -> None:
     command = [sys.executable, "-c", PROGRAM, *map(str, closed)]
 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        said = process.communicate(timeout=300)[0].decode()
+        output = process.communicate(timeout=300)[0].decode()
 
     kinds = ["null" if number in closed else "other" for number in range(3)]
-    assert f"{kinds} True /dev/zero True" == said
+    assert f"{kinds} True /dev/zero True" == output

@@ -72,10 +72,10 @@ def test_the_import_of_torch_stays_light() -> None:
     """Torch's function is replaced only on demand; even then settings, meeting and engine are not loaded."""
     light = ("errors", "version", "torch_backend")
 
-    plain, asked = python(LOOK, *light), python(LOOK, *light, **{SUBSTITUTE_NAME: "gloo"})
+    plain, substituted = python(LOOK, *light), python(LOOK, *light, **{SUBSTITUTE_NAME: "gloo"})
 
     assert "distributed_c10d.py\n[]\n" == plain.stdout, plain.stderr
-    assert "gloo_substitution.py\n[]\n" == asked.stdout, asked.stderr
+    assert "gloo_substitution.py\n[]\n" == substituted.stdout, substituted.stderr
 
 
 def test_an_unknown_value_is_an_error_of_the_first_group() -> None:
@@ -89,11 +89,11 @@ def test_an_unknown_value_is_an_error_of_the_first_group() -> None:
 
 def test_a_torch_without_the_place_says_so() -> None:
     """A line says that the backend will not serve, if it was asked for."""
-    plain, asked = python(WITHOUT_PLACE), python(WITHOUT_PLACE, **{SUBSTITUTE_NAME: "gloo"})
+    plain, substituted = python(WITHOUT_PLACE), python(WITHOUT_PLACE, **{SUBSTITUTE_NAME: "gloo"})
 
     assert (0, "") == (plain.returncode, plain.stderr)
-    assert 0 == asked.returncode
-    assert "RINGTUNE_TORCH_BACKEND=gloo has no effect with this torch" in asked.stderr
+    assert 0 == substituted.returncode
+    assert "RINGTUNE_TORCH_BACKEND=gloo has no effect with this torch" in substituted.stderr
 
 
 def test_launcher_and_registration_mean_one_variable() -> None:

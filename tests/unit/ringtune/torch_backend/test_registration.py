@@ -32,9 +32,9 @@ def distributed() -> Iterator[Any]:
 
 def test_importing_torch_registers_the_backend_without_the_engine() -> None:
     """Importing torch alone makes the name known, and loads neither the engine nor the front end."""
-    said = subprocess.run([sys.executable, "-c", LOOK], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([sys.executable, "-c", LOOK], check=True, capture_output=True, text=True).stdout
 
-    assert "True False False" == said.strip()
+    assert "True False False" == output.strip()
 
 
 def test_torch_finds_the_entry_point() -> None:

@@ -80,8 +80,8 @@ def paired(speedup: float, half_width: float = 0.01) -> PairedTestResult:
 def look(service: Service, study: StudyRecord, job_id: str, config: Config, step_ms: float) -> None:
     """Report two windows of a config, each between two of the job's baseline of 100 ms; no paired test."""
     baseline, window = result(job_id, phase=Phase.BASELINE), result(job_id, config, step_ms)
-    told = (baseline, window, baseline, window, baseline)
-    service.ledger.tell_batch(study.study_id, [(new_id(), item) for item in told])
+    results = (baseline, window, baseline, window, baseline)
+    service.ledger.tell_batch(study.study_id, [(new_id(), item) for item in results])
 
 
 def measure(service: Service, study: StudyRecord, job_id: str, config: Config, step_ms: float) -> None:

@@ -97,14 +97,14 @@ def test_suggestions_are_legal_and_differ(sizes: tuple[int, ...]) -> None:
     """Suggestions differ from each other and from configs at work; the same problem has the same answer."""
     rows = [ledger_row("job-1", DEFAULT, 100.0, "baseline")]
     rows += [ledger_row("job-1", DEFAULT.replace({"cycle_ms": 1.5 * n}), 100.0 - n) for n in range(1, 6)]
-    asked = task(rows, [BETTER], 3, sizes)
+    design = task(rows, [BETTER], 3, sizes)
 
-    configs = suggest(asked)
+    configs = suggest(design)
 
     assert 3 == len(configs)
     assert all(SPACE.contains(config) for config in configs)
     assert BETTER not in configs
-    assert configs == suggest(asked)
+    assert configs == suggest(design)
 
 
 def test_before_any_result_suggestions_fill_the_space() -> None:

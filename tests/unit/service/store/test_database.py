@@ -155,8 +155,8 @@ def test_the_databases_clock_has_fractions_and_goes_on(database: Database) -> No
 def plan_of(database: Database, query: Select[Any]) -> list[str]:
     """Return SQLite's plan of a query, but for its work on the rows that a limit has left."""
     with database.looking() as connection:
-        asked = query.params(study_id="s", config_digest="d", most=1)
-        compiled = asked.compile(database.engine, compile_kwargs={"literal_binds": True})
+        bound = query.params(study_id="s", config_digest="d", most=1)
+        compiled = bound.compile(database.engine, compile_kwargs={"literal_binds": True})
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").mappings().all()
     of_limited = {row["parent"] for row in plan if row["detail"].startswith("SCAN anon_")}
     steps = [row["detail"] for row in plan if not ("TEMP B-TREE" in row["detail"] and row["parent"] in of_limited)]

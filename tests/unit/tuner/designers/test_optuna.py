@@ -69,8 +69,8 @@ def test_a_study_knows_each_trial_as_it_was(name: str) -> None:
     designer.update([measured_trial(0, DEFAULT, [20.0]), failed(1, other)])
 
     assert designer._study is not None
-    told = [trial for trial in designer._study.trials if trial.params["share"] == 0.5]  # CMA-ES was asked for others
-    first, second = told
+    trials = [trial for trial in designer._study.trials if trial.params["share"] == 0.5]  # CMA-ES was asked for others
+    first, second = trials
     assert [TrialState.COMPLETE, TrialState.FAIL] == [first.state, second.state]
     assert pytest.approx(2.9957, abs=1e-4) == first.value
     assert (0, 2) == (first.params["tile"], second.params["tile"])

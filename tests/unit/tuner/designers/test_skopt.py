@@ -73,8 +73,8 @@ def test_a_config_that_failed_is_expected_to_be_as_slow_as_the_slowest() -> None
     designer = SkoptDesigner(SPACE, 3)
 
     designer.update([*trials, failed_trial(2, broken)])
-    told = designer.predict([broken]).mean_log_step_ms[0]
+    predicted = designer.predict([broken]).mean_log_step_ms[0]
     designer.update([failed_trial(0, broken)])
 
-    assert abs(math.log(40.0) - told) < 0.1
+    assert abs(math.log(40.0) - predicted) < 0.1
     assert designer.suggest().expected_score is None

@@ -50,9 +50,9 @@ def test_noise_that_hides_a_gain_is_told() -> None:
 
     results = [tune(SyntheticTarget(surface=flat_surface, disturbances=noisy, seed=seed)).result for seed in range(3)]
 
-    told = [result.verdict for result in results if result.speedup is None]
-    assert told
-    for verdict in told:
+    verdicts = [result.verdict for result in results if result.speedup is None]
+    assert verdicts
+    for verdict in verdicts:
         assert re.match(
             r"keeping default: too noisy to tell: the baseline's own windows differ, \S+ to \S+ ms", verdict
         )

@@ -97,8 +97,8 @@ def test_a_budget_that_is_too_small_is_named_with_what_was_needed(settings: RunS
 
     assert result.is_complete
     assert result.verdict.startswith("keeping default: ")
-    told = rf"; [\d.]+ of {name} were used; the rest is kept for a paired test\. "
-    assert re.search(told, result.verdict), result.verdict
+    used = rf"; [\d.]+ of {name} were used; the rest is kept for a paired test\. "
+    assert re.search(used, result.verdict), result.verdict
     assert re.search(MISSING, result.verdict), result.verdict
 
 
@@ -136,17 +136,17 @@ class Believer:
 
 def test_a_test_that_had_no_time_to_tell_says_how_many_pairs_it_lacked() -> None:
     """A config that is no better, amid much noise: the pairs' interval stands, and more of them were needed."""
-    told = []
+    verdicts = []
     for seed in range(8):
         target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.1), seed=seed)
         believer = Believer(target.baseline().replace({"cycle_ms": 1.25}))
         settings = RunSettings(max_steps=150, max_samples=2, warmup_steps=0, steps_per_sample=10)
         verdict = tune(target, believer, settings).result.verdict
         if "of AUTOTUNE_MAX_STEPS=150 were used; no further pair fits the rest" in verdict:
-            told.append(verdict)
+            verdicts.append(verdict)
 
-    assert len(told) >= 3, "most of these tests have too few pairs"
-    for verdict in told:
+    assert len(verdicts) >= 3, "most of these tests have too few pairs"
+    for verdict in verdicts:
         assert re.search(r"speed-up -\d+\.\d+ % to \+\d+\.\d+ %, \d+ pairs\); \d+ of AUTOTUNE_MAX", verdict), verdict
         assert re.search(r"of its speed-up [^ ]+ % to [^ ]+ %, by \d+ pairs\. A verdict", verdict), verdict
         assert re.search(r"would (have needed|need) about \d+ more pairs?", verdict), verdict

@@ -102,9 +102,9 @@ def test_connections_cannot_be_tuned_where_an_mpi_carries_the_data() -> None:
 
 def test_gradients_are_rounded_between_hosts_alone_and_only_where_that_is_allowed() -> None:
     """A job on one host has no traffic to round."""
-    asked = [([1, 1], True), ([2, 2], True), ([1, 1], False), ([2], True)]
+    layouts = [([1, 1], True), ([2, 2], True), ([1, 1], False), ([2], True)]
 
-    tuned = [tunable_names(ranks, has_allgathers=False, may_round=may_round) for ranks, may_round in asked]
+    tuned = [tunable_names(ranks, has_allgathers=False, may_round=may_round) for ranks, may_round in layouts]
 
     assert [True, True, False, False] == ["wire" in names for names in tuned]
 

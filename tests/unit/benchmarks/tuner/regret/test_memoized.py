@@ -45,7 +45,7 @@ def test_what_was_asked_before_is_answered_from_memory(monkeypatch: pytest.Monke
     recalling = MemoizedDesigner(designer)
 
     recalling.update(FIRST)
-    asked = [recalling.suggest(), recalling.suggest()]
+    answers = [recalling.suggest(), recalling.suggest()]
     recalling.update(SECOND)
     recalling.update(FIRST)
     again = recalling.suggest()
@@ -53,7 +53,7 @@ def test_what_was_asked_before_is_answered_from_memory(monkeypatch: pytest.Monke
     recalling.update(SECOND)
     recalling.predict([default_config()])
 
-    assert asked == [again, again]
+    assert answers == [again, again]
     assert known == heard[:-1]
     assert tuple(SECOND) == heard[-1]
 

@@ -19,19 +19,19 @@ SCENARIO = Scenario("small", job_of(4096, 1 << 20, 4096), Cluster(1, 2, 2), nois
 
 def test_a_job_times_the_allreduce_that_it_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between hosts the cost model is fitted to hierarchical calls, or to those of a ring if the job set that."""
-    asked = []
+    longest = []
     between_hosts = replace(SCENARIO, cluster=Cluster(2, 2, 2, parse_link("1gbit")))
     ring = replace(between_hosts, baseline=Config({"hierarchical_allreduce": False}))
 
     def noted(sizes: Sequence[int], seconds: Sequence[float], layout: Sequence[int], **how: bool) -> EngineCosts:
-        asked.append((how, max(seconds)))
+        longest.append((how, max(seconds)))
         return fitted_costs(sizes, seconds, layout, **how)
 
     monkeypatch.setattr(simulated, "fitted_costs", noted)
     for scenario in (between_hosts, ring):
         SimulatedProblem(scenario).cost_model(0)
 
-    (hierarchical, its_longest_s), (flat, longest_s) = asked
+    (hierarchical, its_longest_s), (flat, longest_s) = longest
     assert ({"is_hierarchical": True}, {"is_hierarchical": False}) == (hierarchical, flat)
     assert longest_s > 1.2 * its_longest_s
 

@@ -249,10 +249,10 @@ def test_two_processes_of_one_rank_end_the_meeting() -> None:
     second = caller(desk)
     second.send({"type": "request", "sealed": desk.sealed({"rank": 1, "world_size": 3, "nonce": "1" * 64})})
 
-    told = desk.opened(first.receive(Deadline.after(LIMIT_S)))
+    failure = desk.opened(first.receive(Deadline.after(LIMIT_S)))
     host.join()
     for channel in (first, second):
         channel.close()
 
     assert isinstance(outcomes[0], ConfigError)
-    assert "two processes came as rank 1" in told["text"]
+    assert "two processes came as rank 1" in failure["text"]

@@ -15,9 +15,9 @@ def test_a_rank_s_place_is_told_in_torch_s_words() -> None:
         "HOROVOD_CROSS_SIZE": "2",
     }
 
-    told = torch_variables(environ, "10.0.0.1", 29500)
+    variables = torch_variables(environ, "10.0.0.1", 29500)
 
     place = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
-    assert ("3", "4", "1", "2", "1", "10.0.0.1", "29500") == tuple(told[name] for name in place)
-    assert "TORCHELASTIC_RUN_ID" in told
-    assert "TORCHELASTIC_USE_AGENT_STORE" not in told
+    assert ("3", "4", "1", "2", "1", "10.0.0.1", "29500") == tuple(variables[name] for name in place)
+    assert "TORCHELASTIC_RUN_ID" in variables
+    assert "TORCHELASTIC_USE_AGENT_STORE" not in variables

@@ -83,6 +83,6 @@ def test_the_effective_user_is_let_in(real: int, effective: int, outcome: str) -
 
         with closing(acceptor), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as caller:
             wait_until(lambda: loop.turn(0.05) or caller.poll() is not None)  # type: ignore[func-returns-value]
-            said, _ = caller.communicate()
+            output, _ = caller.communicate()
 
-    assert outcome == said.strip()
+    assert outcome == output.strip()

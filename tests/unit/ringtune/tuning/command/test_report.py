@@ -105,8 +105,8 @@ def test_the_comparison_of_results_is_said_with_its_spread() -> None:
     """A reader sees how many results were compared, how strictly, and how well the defaults repeat themselves."""
     text = printed(KEPT, {}, comparison=Comparison(2, 1e-3, 4.2e-5, 5))
 
-    said = "results: compared with those of the defaults: 2 per launch, to 0.001; "
-    assert f"{said}the defaults' own spread over 6 launches is 4.2e-05\n" in text
+    compared = "results: compared with those of the defaults: 2 per launch, to 0.001; "
+    assert f"{compared}the defaults' own spread over 6 launches is 4.2e-05\n" in text
 
 
 def test_refused_configs_are_named_with_their_reason() -> None:

@@ -108,12 +108,12 @@ def test_a_job_whose_turn_it_is_says_nothing(store: StudyStore, target: Syntheti
 
 def test_without_a_decision_it_trains_with_the_default(store: StudyStore, target: SyntheticTarget) -> None:
     """One line says so, and another one that the turn has come."""
-    came, said = wait(CountedTurn(4), store, target, [OTHER])
+    came, lines = wait(CountedTurn(4), store, target, [OTHER])
 
     assert came
-    assert f"{OTHER} is tuning; this one waits its turn, training with the default" == said[0]
-    assert said[1].startswith("the turn of this job has come after")
-    assert 2 == len(said)
+    assert f"{OTHER} is tuning; this one waits its turn, training with the default" == lines[0]
+    assert lines[1].startswith("the turn of this job has come after")
+    assert 2 == len(lines)
     assert poor_baseline() == target.applied[-1]
 
 
@@ -121,10 +121,10 @@ def test_it_trains_with_what_an_earlier_run_has_adopted(store: StudyStore, targe
     """The same question was answered on this machine by a paired test."""
     adopted = adopted_in(store)
 
-    _, said = wait(CountedTurn(2), store, target, [OTHER])
+    _, lines = wait(CountedTurn(2), store, target, [OTHER])
 
     assert adopted == target.applied[-1]
-    assert "training with what an earlier run has adopted: fusion_bytes" in said[0]
+    assert "training with what an earlier run has adopted: fusion_bytes" in lines[0]
 
 
 @pytest.mark.parametrize("changed", [{"hardware": "i"}, {"model": "n"}, {"layout": [4]}])
@@ -134,10 +134,10 @@ def test_what_was_adopted_elsewhere_is_not_enough(
     """Another machine, model or layout: no test has shown a gain here."""
     adopted_in(store, key={**KEY, **changed})
 
-    _, said = wait(CountedTurn(2), store, target, [OTHER])
+    _, lines = wait(CountedTurn(2), store, target, [OTHER])
 
     assert poor_baseline() == target.applied[-1]
-    assert said[0].endswith("training with the default")
+    assert lines[0].endswith("training with the default")
 
 
 def test_a_decision_that_comes_meanwhile_is_taken_over(store: StudyStore, target: SyntheticTarget) -> None:
@@ -150,25 +150,25 @@ def test_a_decision_that_comes_meanwhile_is_taken_over(store: StudyStore, target
                 found.append(adopted_in(store))
             return super().try_take()
 
-    _, said = wait(Deciding(0), store, target, [OTHER, OTHER, OTHER, OTHER, "another job of this host (pid 13)"])
+    _, lines = wait(Deciding(0), store, target, [OTHER, OTHER, OTHER, OTHER, "another job of this host (pid 13)"])
 
     assert found[0] == target.applied[-1]
-    assert 3 == len(said)
-    assert "(pid 13) is tuning" in said[1]
-    assert "has trained with what an earlier run has adopted: fusion_bytes" in said[2]
+    assert 3 == len(lines)
+    assert "(pid 13) is tuning" in lines[1]
+    assert "has trained with what an earlier run has adopted: fusion_bytes" in lines[2]
 
 
 def test_a_job_that_ends_first_has_no_turn(store: StudyStore, target: SyntheticTarget) -> None:
     """No search begins; its last line stays on the terminal, and names the tuning job and its own config."""
-    came, said = wait(CountedTurn(0), store, target, [OTHER])
+    came, lines = wait(CountedTurn(0), store, target, [OTHER])
 
     assert not came
-    assert 2 == len(said)
+    assert 2 == len(lines)
     last = (
         rf"stays: the turn of this job never came in \d+ s, for {re.escape(OTHER)} was tuning; it was not tuned, and "
         "has trained with the default"
     )
-    assert re.fullmatch(last, said[1])
+    assert re.fullmatch(last, lines[1])
 
 
 def test_a_job_with_nothing_to_tune_waits_for_nobody(store: StudyStore) -> None:

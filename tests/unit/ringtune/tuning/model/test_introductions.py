@@ -10,9 +10,9 @@ SAID = Introduction("a", {"cores": 2, "gpus": []}, 5, None)
 
 def test_an_introduction_survives_the_way() -> None:
     """Text in between."""
-    said = replace(SAID, objection="no")
+    introduction = replace(SAID, objection="no")
 
-    assert said == Introduction.from_text(said.to_text())
+    assert introduction == Introduction.from_text(introduction.to_text())
 
 
 def test_equal_ranks_have_no_objection() -> None:

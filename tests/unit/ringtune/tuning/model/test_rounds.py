@@ -20,9 +20,9 @@ def merged(rounds: list[list[int]]) -> list[int]:
 
 def test_rank_0s_wish_reaches_everybody() -> None:
     """The other ranks have none, and add zeros."""
-    said = [Round(8, WISH if rank == 0 else None, None) for rank in range(WORLD)]
+    rounds = [Round(8, WISH if rank == 0 else None, None) for rank in range(WORLD)]
 
-    agreed = Round.from_words(merged([one.words(WORLD, 2) for one in said]), WORLD)
+    agreed = Round.from_words(merged([one.words(WORLD, 2) for one in rounds]), WORLD)
 
     assert Round(8, WISH, None) == agreed
 
@@ -36,9 +36,9 @@ def test_the_last_wish_is_known_as_such() -> None:
 
 def test_of_several_objections_the_first_ranks_is_named() -> None:
     """One rank gives its objection, once."""
-    said = [Round(2, WISH if rank == 0 else None, rank if rank in (1, 3) else None) for rank in range(WORLD)]
+    rounds = [Round(2, WISH if rank == 0 else None, rank if rank in (1, 3) else None) for rank in range(WORLD)]
 
-    agreed = Round.from_words(merged([one.words(WORLD, 2) for one in said]), WORLD)
+    agreed = Round.from_words(merged([one.words(WORLD, 2) for one in rounds]), WORLD)
 
     assert 1 == agreed.objector
 
@@ -58,9 +58,9 @@ def test_ranks_that_have_lost_step_are_found() -> None:
 
 def test_the_least_room_of_any_rank_counts() -> None:
     """A rank without a limit has more room than any; one above its limit has less than none."""
-    said = [Round(4, WISH if rank == 0 else None, None, room_bytes=room) for rank, room in enumerate([9, -3, 5])]
+    rounds = [Round(4, WISH if rank == 0 else None, None, room_bytes=room) for rank, room in enumerate([9, -3, 5])]
 
-    agreed = Round.from_words(merged([one.words(WORLD, 2) for one in said]), WORLD)
+    agreed = Round.from_words(merged([one.words(WORLD, 2) for one in rounds]), WORLD)
 
     assert -3 == agreed.room_bytes
     assert NO_LIMIT == Round.from_words(Round(4, WISH, None).words(WORLD, 2), WORLD).room_bytes

@@ -33,8 +33,8 @@ class Rounds:
 
     def _run(self) -> None:
         while not self.closing.wait(0.001):
-            said = [Round(1, None, None, beacons.words()).words(WORLD, 2) for beacons in self.ranks]
-            agreed = Round.from_words([max(words) for words in zip(*said, strict=True)], WORLD)
+            rounds = [Round(1, None, None, beacons.words()).words(WORLD, 2) for beacons in self.ranks]
+            agreed = Round.from_words([max(words) for words in zip(*rounds, strict=True)], WORLD)
             for beacons in self.ranks:
                 beacons.agree(agreed.beacons)
         for beacons in self.ranks:
@@ -87,8 +87,8 @@ def test_the_turn_comes_when_every_host_is_free(tmp_path: Path) -> None:
 )
 def test_the_hosts_answer_as_one(answers: tuple[int, int], expected: int) -> None:
     """Held if all are, busy if one is."""
-    said = [TurnWords(wanted=WANTED), TurnWords(), *(TurnWords(most=answer, least=answer) for answer in answers)]
+    turns = [TurnWords(wanted=WANTED), TurnWords(), *(TurnWords(most=answer, least=answer) for answer in answers)]
 
-    merged = TurnWords.from_words([max(words) for words in zip(*(one.words() for one in said), strict=True)])
+    merged = TurnWords.from_words([max(words) for words in zip(*(one.words() for one in turns), strict=True)])
 
     assert (WANTED, expected) == (merged.wanted, merged.answer)

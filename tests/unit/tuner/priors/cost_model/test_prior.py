@@ -113,10 +113,10 @@ def test_what_was_fitted_is_kept_where_several_sets_of_trials_are_asked_about_in
         return calibrated(*arguments)
 
     monkeypatch.setattr("ringtune.tuner.priors.cost_model.prior.calibrated", counted)
-    asked, configs = prior(), [default_config()]
+    model, configs = prior(), [default_config()]
     for _ in range(3):
         for step_ms in (100.0, 200.0):
-            asked.log_step_ms(configs, [measured_trial(0, default_config(), [step_ms])])
+            model.log_step_ms(configs, [measured_trial(0, default_config(), [step_ms])])
 
     assert len(fits) == 2
 

@@ -60,7 +60,7 @@ def test_the_grid_has_special_values_and_the_default_in_order() -> None:
 
 def test_the_sampler_is_told_the_baseline_once_and_each_config_that_it_asked_for() -> None:
     """A sample of the baseline in between is none of the sampler's business."""
-    designer, told = noting()
+    designer, received = noting()
 
     suggested = asked(designer, 3, engine_like_surface, [default_config()])
     again = [math.exp(engine_like_surface(default_config()))] * 5
@@ -71,18 +71,18 @@ def test_the_sampler_is_told_the_baseline_once_and_each_config_that_it_asked_for
     designer.update(measured)
     designer.update(measured)
 
-    assert [default_config(), *suggested] == [SPACE.default().replace(config) for config, _ in told]
-    assert math.isclose(told[0][1], math.exp(engine_like_surface(default_config())))
-    assert math.isclose(3.0, told[-1][1])
+    assert [default_config(), *suggested] == [SPACE.default().replace(config) for config, _ in received]
+    assert math.isclose(received[0][1], math.exp(engine_like_surface(default_config())))
+    assert math.isclose(3.0, received[-1][1])
 
 
 def test_settings_between_the_values_of_the_grid_are_told_as_the_nearest() -> None:
     """A job begins with whatever its user has set."""
-    designer, told = noting()
+    designer, received = noting()
     odd = default_config().replace({"cycle_ms": 19.7})
 
     designer.update([measured_trial(0, odd, [5.0])])
 
-    ((config, _),) = told
+    ((config, _),) = received
     assert config["cycle_ms"] in grid_of(SPACE).knobs["cycle_ms"]
     assert 15.0 < float(config["cycle_ms"]) < 25.0

@@ -59,5 +59,5 @@ def test_other_trials_start_it_anew() -> None:
     fresh.update(others)
 
     assert fresh.suggest().config == designer.suggest().config
-    told = designer._optimizer._optimizer.yi  # type: ignore[union-attr]
-    assert pytest.approx([math.log(90.0 - number) for number in range(len(others))]) == told
+    values = designer._optimizer._optimizer.yi  # type: ignore[union-attr]
+    assert pytest.approx([math.log(90.0 - number) for number in range(len(others))]) == values

@@ -19,8 +19,7 @@ from tests.house.source_tree import CXX, PYTHON, REPOSITORY, SourceTree, Violati
 VAGUE = frozenset({"what", "who", "nobody", "nothing"})
 CLEAN = 3
 """Vague words per 1,000 that a folder may have unless `CEILINGS` has it."""
-CEILINGS: Mapping[str, int] = {
-}
+CEILINGS: Mapping[str, int] = {}
 """Vague words per 1,000 in the folders that are not clean yet, rounded up."""
 ROOMS = ("native/python/ringtune", "native", "tests")
 """Folders whose folders are counted each for itself; all others are counted whole."""

@@ -191,13 +191,13 @@ class EngineGroup final : public c10d::PyProcessGroup {
 
   std::optional<Recipe> ask_for_recipe(const Call& call) const {
     const py::gil_scoped_acquire locked;
-    const py::object told =
+    const py::object answer =
         surroundings_->python->recipe(name_of(call.kind), c10d::ReduceOp(call.operation), call.inputs, call.root);
-    if (told.is_none()) {
+    if (answer.is_none()) {
       return std::nullopt;
     }
     auto [text, dtypes, reduction, prescale, postscale] =
-        told.cast<std::tuple<std::string, std::vector<uint32_t>, uint32_t, double, double>>();
+        answer.cast<std::tuple<std::string, std::vector<uint32_t>, uint32_t, double, double>>();
     return Recipe{std::move(text), std::move(dtypes), reduction, prescale, postscale};
   }
 

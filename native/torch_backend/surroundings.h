@@ -22,9 +22,9 @@ struct Fault {
   std::string text;
 
   // Reads the engine's words.
-  static Fault parse(const std::string& told) {
-    const size_t colon = told.find(": ");
-    return {told.substr(0, colon), told.substr(colon + 2)};
+  static Fault parse(const std::string& words) {
+    const size_t colon = words.find(": ");
+    return {words.substr(0, colon), words.substr(colon + 2)};
   }
 };
 
@@ -78,8 +78,8 @@ class Surroundings {
   // The reason why no call can end, if there is one: ranks have called different things.
   std::optional<Fault> difference() const {
     const py::gil_scoped_acquire locked;
-    const auto told = python->calls.attr("difference")().cast<std::optional<std::pair<std::string, std::string>>>();
-    return told ? std::optional(Fault{told->first, told->second}) : std::nullopt;
+    const auto fault = python->calls.attr("difference")().cast<std::optional<std::pair<std::string, std::string>>>();
+    return fault ? std::optional(Fault{fault->first, fault->second}) : std::nullopt;
   }
 
   [[noreturn]] void raise(const Fault& fault) const {

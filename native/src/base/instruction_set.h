@@ -16,7 +16,7 @@ std::span<const InstructionSet> instruction_sets();
 #define RINGTUNE_AVX2 __attribute__((target("avx2,f16c")))
 #if defined(__clang__)
 #define RINGTUNE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,f16c")))
-#else  // GCC keeps to half of the registers' width unless it is told
+#else  // GCC keeps to half of the registers' width by default
 #define RINGTUNE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,f16c,prefer-vector-width=512")))
 #endif
 #else  // the architecture's base has these instructions

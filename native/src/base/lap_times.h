@@ -23,7 +23,7 @@ enum class Lap : uint8_t {
   kAwaitReduced,  // until the other ranks' blocks are there
   kCopyOut,       // the other ranks' blocks
   kAwaitRoom,     // until a slot may be used again
-  kCompletion,    // callers are told
+  kCompletion,    // callers are notified
 };
 inline constexpr size_t kLapCount = 12;
 inline constexpr std::array<const char*, kLapCount> kLapNames{

@@ -93,24 +93,24 @@ Status submit_to(Engine& engine, const RingtuneRequest& request, RingtuneOnEnd o
                                stream_of(request),
                                request.output_bytes};
   const ReduceArguments reduce{static_cast<ReduceOp>(request.reduction), request.prescale, request.postscale};
-  OnEnd told = [on_end, context](const Outcome& outcome) { tell(on_end, context, outcome.status); };
-  OnEnd told_rows = [on_end, context, name = tensor.name, expected = numbers(request.rows_of, request.ranks)](
-                        const Outcome& outcome) { tell(on_end, context, check_rows(name, expected, outcome)); };
+  OnEnd on_result = [on_end, context](const Outcome& outcome) { tell(on_end, context, outcome.status); };
+  OnEnd on_rows = [on_end, context, name = tensor.name, expected = numbers(request.rows_of, request.ranks)](
+                      const Outcome& outcome) { tell(on_end, context, check_rows(name, expected, outcome)); };
   const bool is_gradient = request.is_gradient != 0;
   Handle forgotten = kNoHandle;
   switch (static_cast<RingtuneCollective>(request.collective)) {
     case kRingtuneAllreduce:
-      return engine.allreduce_async(tensor, reduce, is_gradient, forgotten, std::move(told));
+      return engine.allreduce_async(tensor, reduce, is_gradient, forgotten, std::move(on_result));
     case kRingtuneReducescatter:
-      return engine.reducescatter_async(tensor, reduce, forgotten, std::move(told));
+      return engine.reducescatter_async(tensor, reduce, forgotten, std::move(on_result));
     case kRingtuneAllgather:
-      return engine.allgather_async(tensor, is_gradient, forgotten, std::move(told_rows));
+      return engine.allgather_async(tensor, is_gradient, forgotten, std::move(on_rows));
     case kRingtuneAlltoall:
-      return engine.alltoall_async(tensor, numbers(request.rows_for, request.ranks), forgotten, std::move(told_rows));
+      return engine.alltoall_async(tensor, numbers(request.rows_for, request.ranks), forgotten, std::move(on_rows));
     case kRingtuneBroadcast:
       break;
   }
-  return broadcast(engine, request, tensor, std::move(told));
+  return broadcast(engine, request, tensor, std::move(on_result));
 }
 
 RingtuneWaited wait_in(Engine& engine, const std::function<bool()>& is_over, int64_t limit_ns) {

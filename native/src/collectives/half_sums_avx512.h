@@ -15,8 +15,8 @@ namespace ringtune {
 struct Avx512Halves {
   static constexpr size_t kLanes = 32;
 
-  // The results of as many elements as fill whole registers; returns how many. A template that was told the
-  // instruction set could not be compiled for it: each set has the loop in its own functions.
+  // The results of as many elements as fill whole registers; returns how many. A template with the instruction set as
+  // parameter could not be compiled for it: each set has the loop in its own functions.
   template <typename Stored, FusedEnd kEnd, size_t kSources, size_t kTargets>
   RINGTUNE_AVX512 static size_t sum(const std::byte* const* contributions, const ReductionTargets* targets,
                                     size_t count, float by) {

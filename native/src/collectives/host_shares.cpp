@@ -13,7 +13,7 @@ constexpr uint64_t kFastest = 1000;
 // shares gain little for less.
 constexpr uint64_t kEvenPermille = 850;
 
-// ISO C++ has no such type, and a compiler that is asked to keep to it says so.
+// ISO C++ has no such type, and a compiler in pedantic mode warns of it.
 __extension__ using Product = unsigned __int128;
 
 uint64_t scaled(uint64_t amount, uint64_t numerator, uint64_t denominator) {

@@ -12,7 +12,7 @@
 namespace ringtune {
 namespace {
 
-// The algorithm among the members that take part, with the others folded in before and told the result after.
+// The algorithm among the members that take part, with the others folded in before and sent the result after.
 class PairwiseReducer {
  public:
   PairwiseReducer(const Reduction& reduction, PairwiseAlgorithm algorithm, PairwiseGroup group)

@@ -224,12 +224,12 @@ void Coordinator::take_tuning() {
   if (ledger_.joined_count() > 0 || !has_told_.exchange(false)) {
     return;
   }
-  std::deque<bool> told;
+  std::deque<bool> queued;
   {
     const std::lock_guard lock(wanted_mutex_);
-    told.swap(told_);
+    queued.swap(told_);
   }
-  for (const bool is_finished : told) {
+  for (const bool is_finished : queued) {
     Response response = make_response(Response::Type::kTuning, cycle_ + 1);
     response.is_tuning_finished = is_finished;
     response.from_step = steps_.steps_since_meeting() + kStepsUntilTold;

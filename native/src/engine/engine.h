@@ -130,7 +130,7 @@ class Engine {
   Status apply_config(const EngineConfig& config, uint64_t& epoch);
   // Rank 0: whether the tuner has finished, which all ranks learn.
   Status tell_tuning(bool is_finished);
-  // Any rank: the same answer after the same step, whoever asks how often. False until rank 0 has told.
+  // Any rank: the same answer after the same step, however often it is called. False until rank 0 has announced it.
   bool is_tuning_finished() const { return steps_.is_tuning_finished(); }
   // A number for rank 0 from each rank of another host, and for these from rank 0, beside all collectives; 0 at first,
   // and between ranks of one host. See ControlLinks.

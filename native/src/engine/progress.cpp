@@ -336,7 +336,7 @@ void Progress::fail_tensors(const Response& response) {
 
 void Progress::finish(std::span<Submission> done, const Status& status) {
   const Status ended = gpu_.give_back(done, status);
-  queue_.release(done);  // first: a caller that is told may submit the name again at once
+  queue_.release(done);  // first: a notified caller may submit the name again at once
   handles_.complete(done, ended);
   laps_.end(Lap::kCompletion);
 }

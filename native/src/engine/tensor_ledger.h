@@ -66,7 +66,7 @@ class TensorLedger {
   bool have_all_joined() const { return joined_count_ == world_size_; }
   std::vector<int> ranks_not_joined() const;
   int last_joined_rank() const { return last_joined_rank_; }
-  // All have joined and were told: a new round of data begins.
+  // All have joined and were notified: a new round of data begins.
   void reset_joined();
 
   // Tensors that can go now, oldest first; those of a group stand side by side. The caller takes them out by `remove`.

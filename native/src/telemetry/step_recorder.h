@@ -26,10 +26,10 @@ class StepRecorder {
   // A gradient hook submits a tensor. Any thread.
   void add_gradient(uint64_t signature_hash, uint64_t bytes);
 
-  // The training thread ends a step; returns its number. Steps whose end is still to be told are dropped.
+  // The training thread ends a step; returns its number. Steps whose end is not reported yet are dropped.
   uint64_t mark_step(int64_t now_ns, uint64_t config_epoch);
-  // The same for a step that a device is still at: the thread tells later when it ended, in the order of the steps.
-  // Until then neither it nor a later step is taken; a step is dropped if a later one's end is told before its own.
+  // The same for a step that a device is still at: the thread reports its end later, in the order of the steps. Until
+  // then neither it nor a later step is taken; a step is dropped if a later one's end is reported before its own.
   uint64_t mark_device_step(uint64_t config_epoch);
   void time_device_step(uint64_t step, int64_t end_ns);
   uint64_t steps() const { return steps_.load(std::memory_order_acquire); }

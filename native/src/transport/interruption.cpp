@@ -8,7 +8,8 @@
 namespace ringtune {
 namespace {
 
-// Interval at which a waiting caller is asked, also the first time: asking may itself wait, for the interpreter.
+// Interval of the questions to a waiting caller, also before the first: a question may itself wait, for the
+// interpreter.
 constexpr int64_t kLookNs = 100 * kNsPerMs;
 // Wait for peers after Ctrl-C: short, as a person waits at the terminal; a peer that lives is back within this.
 constexpr int64_t kCallerGraceNs = kNsPerS;

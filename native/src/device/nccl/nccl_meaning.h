@@ -31,7 +31,7 @@
 
 namespace ringtune {
 
-// A reduction as NCCL is told of it.
+// A reduction as NCCL's arguments describe it.
 struct NcclReduction {
   NcclType type = NcclType::kUInt8;
   NcclOp op = NcclOp::kSum;

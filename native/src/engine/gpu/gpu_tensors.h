@@ -33,7 +33,7 @@ class GpuTensors {
   // Below: any thread.
 
   // Takes a submission that names memory of the stream's GPU, after all that the stream has been given: it stays there,
-  // or its copy to the host begins. `is_kept`: the name comes again. `on_end` is told once the stream waits for the
+  // or its copy to the host begins. `is_kept`: the name comes again. `on_end` is called once the stream waits for the
   // result.
   virtual Status take_in(const DeviceStream& stream, bool is_kept, Submission& submission, OnEnd& on_end) = 0;
   // The operation of these tensors has ended. After a success, which only the driving thread reports, begins the copies

@@ -15,14 +15,14 @@ Handle HandleTable::open(OnEnd on_end) {
 }
 
 void HandleTable::complete(std::span<const Submission> done, const Status& status) {
-  std::vector<std::pair<OnEnd, Outcome>> told;
+  std::vector<std::pair<OnEnd, Outcome>> ended;
   {
     const std::lock_guard lock(mutex_);
     for (const Submission& submission : done) {
       Operation& operation = operations_[submission.handle];
       Outcome outcome{status, submission.result, submission.done};
       if (operation.on_end) {
-        told.emplace_back(std::move(operation.on_end), std::move(outcome));
+        ended.emplace_back(std::move(operation.on_end), std::move(outcome));
         operations_.erase(submission.handle);
       } else {
         operation.outcome = std::move(outcome);
@@ -30,7 +30,7 @@ void HandleTable::complete(std::span<const Submission> done, const Status& statu
     }
   }
   has_completed_.notify_all();
-  for (const auto& [tell, outcome] : told) {
+  for (const auto& [tell, outcome] : ended) {
     tell(outcome);
   }
 }

@@ -36,7 +36,7 @@ class HandleTable {
     OnEnd on_end;
   };
 
-  // Guards operations_. Held for look-ups only; never while another lock is taken or somebody is told.
+  // Guards operations_. Held for look-ups only; never while another lock is taken or a callback runs.
   mutable std::mutex mutex_;
   std::condition_variable has_completed_;
   std::unordered_map<Handle, Operation> operations_;

@@ -47,7 +47,7 @@ class ControlLink {
 
   // The communication thread.
   bool take_message(Bytes& message);
-  // The peer said goodbye, and all that it had sent before is received.
+  // The peer has sent its departure, and all earlier messages are received.
   bool has_departed() const;
 
   // The link thread.

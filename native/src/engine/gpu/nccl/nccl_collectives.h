@@ -101,7 +101,7 @@ class NcclCollectives {
   std::deque<std::shared_ptr<DeviceEvent>> in_flight_;  // the ends of the collectives under way, in their order
   int64_t moved_ns_ = 0;                                // when the first of them became the first
   int64_t looked_ns_ = 0;                               // when `watch` last asked
-  int64_t error_since_ns_ = 0;                          // when NCCL first said that something is wrong
+  int64_t error_since_ns_ = 0;                          // when NCCL first reported an error
 };
 
 }  // namespace ringtune

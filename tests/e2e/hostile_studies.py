@@ -115,7 +115,7 @@ def _write_rows(connection: Connection, names: Sequence[str], of_values: tuple[s
 
 
 def _said(study: Mapping[str, object]) -> dict[str, object]:
-    """Return the names of a study as said by nobody's token."""
+    """Return the names of a study as sent without a token."""
     names = {column: study[column] for column in ("study_id", "model_name", "hardware_name")}
     return {**names, "token_id": OPEN, "said_unix_s": study["created_unix_s"]}
 

@@ -124,12 +124,12 @@ class Running:
 
     def _rows(self) -> Iterator[Row]:
         """Return the checks; one that failed on a rank has failed."""
-        told: dict[str, list[dict[str, Any]]] = {}
+        by_check: dict[str, list[dict[str, Any]]] = {}
         for path in sorted(self._folder.glob("outcome.*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 outcome = json.loads(line)
-                told.setdefault(outcome["check"], []).append(outcome)
-        for check, outcomes in told.items():
+                by_check.setdefault(outcome["check"], []).append(outcome)
+        for check, outcomes in by_check.items():
             yield _row(self.job.name, check, outcomes)
 
 

@@ -64,8 +64,8 @@ def run_ranks(
     end_s = time.monotonic() + DEADLINE_S
     codes = [_wait(process, end_s) for process in processes]
     texts = [(folder / f"{program}.{rank}.txt").read_text(errors="replace") for rank in range(ranks)]
-    said = "\n".join(f"--- rank {rank}: exit code {codes[rank]}\n{text[-4000:]}" for rank, text in enumerate(texts))
-    assert [0] * ranks == codes, said
+    outputs = "\n".join(f"--- rank {rank}: exit code {codes[rank]}\n{text[-4000:]}" for rank, text in enumerate(texts))
+    assert [0] * ranks == codes, outputs
     return texts
 
 

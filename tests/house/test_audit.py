@@ -17,9 +17,9 @@ PACKAGES = frozenset({("numpy", "2.4"), ("anyio", "4")})
 
 def test_every_version_is_asked_about_whatever_python_asks() -> None:
     """Markers do not hide the versions for another Python, as they would from pip-audit."""
-    asked = [package for packages in rounds(pins_of(LOCK)) for package in packages.items()]
+    queried = [package for packages in rounds(pins_of(LOCK)) for package in packages.items()]
 
-    assert [("anyio", "4"), ("numpy", "2.4"), ("numpy", "2.5")] == sorted(asked)
+    assert [("anyio", "4"), ("numpy", "2.4"), ("numpy", "2.5")] == sorted(queried)
 
 
 def test_a_skipped_package_was_not_asked_about() -> None:

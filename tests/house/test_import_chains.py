@@ -65,9 +65,9 @@ def small_package(folder: Path) -> Path:
 
 def test_the_package_keeps_the_contracts() -> None:
     """No chain of imports leads where the architecture does not want it."""
-    is_kept, said = lint(REPOSITORY / "native" / "python")
+    is_kept, output = lint(REPOSITORY / "native" / "python")
 
-    assert is_kept, said
+    assert is_kept, output
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_a_chain_over_an_allowed_module_is_noticed(tmp_path: Path, importer: str
     (package / importer / "__init__.py").write_text("import ringtune.errors\n", encoding="utf-8")
     (package / "errors" / "__init__.py").write_text(f"def f() -> None:\n    import {imported}\n", encoding="utf-8")
 
-    is_kept, said = lint(tmp_path)
+    is_kept, output = lint(tmp_path)
 
     assert not is_kept
-    broken = [line for line in said.splitlines() if " BROKEN" in line]
-    assert any(line.startswith(contract) for line in broken), said
+    broken = [line for line in output.splitlines() if " BROKEN" in line]
+    assert any(line.startswith(contract) for line in broken), output
 
 
 def test_routes_make_no_sql(tmp_path: Path) -> None:
@@ -112,10 +112,10 @@ def test_routes_make_no_sql(tmp_path: Path) -> None:
     assert lint(tmp_path)[0]
     (package / "service/api/__init__.py").write_text("import sqlalchemy\n", encoding="utf-8")
 
-    is_kept, said = lint(tmp_path)
+    is_kept, output = lint(tmp_path)
 
     assert not is_kept
-    assert "routes and pages make no SQL BROKEN" in said
+    assert "routes and pages make no SQL BROKEN" in output
 
 
 def test_a_room_without_a_floor_is_noticed(tmp_path: Path) -> None:
@@ -123,10 +123,10 @@ def test_a_room_without_a_floor_is_noticed(tmp_path: Path) -> None:
     odd = small_package(tmp_path) / "odd.py"
     odd.touch()
 
-    is_kept, said = lint(tmp_path)
+    is_kept, output = lint(tmp_path)
 
     assert not is_kept
-    assert "odd" in said
+    assert "odd" in output
 
 
 def test_the_architecture_has_the_floors_of_the_contract() -> None:

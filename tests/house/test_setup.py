@@ -68,7 +68,7 @@ def test_a_machine_that_has_all_gets_no_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "shown"),
     [
         (["  [12/87] Building CXX object x.o"], "file 12 of 87"),
         (["Collecting numpy==2 (from x)", "Collecting scipy"], "2 packages found"),
@@ -79,14 +79,14 @@ def test_a_machine_that_has_all_gets_no_line() -> None:
         (["Collecting a", "Installing collected packages: a"], "unpacks 1 packages"),
     ],
 )
-def test_progress_is_read_from_pip_and_ninja(lines: list[str], said: str) -> None:
+def test_progress_is_read_from_pip_and_ninja(lines: list[str], shown: str) -> None:
     """The words name the file that is compiled, or the package that is fetched."""
     progress = Progress()
 
     for line in lines:
         progress.read(line)
 
-    assert said == str(progress)
+    assert shown == str(progress)
 
 
 def test_a_step_that_fails_shows_its_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,8 +24,8 @@ def fails_everywhere(words: str, call: Callable[[], object]) -> None:
     try:
         call()
     except hvd.ConfigError as error:
-        said = str(error)
+        message = str(error)
     else:
-        said = "no error"
-    everybody = hvd.allgather_object(said)
+        message = "no error"
+    everybody = hvd.allgather_object(message)
     assert all(words in each for each in everybody), everybody

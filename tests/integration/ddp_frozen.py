@@ -57,8 +57,8 @@ def unready() -> None:
         {"uses": (0,)},
     )
     for change, is_static, at in product(changes, (False, True), (7, 8, 9)):  # the buckets change before step 8
-        said = [refused_by_ddp(at, is_static=is_static, is_tuned=is_tuned, **change) for is_tuned in (False, True)]
-        assert said[0] == said[1] == at + 1, (change, is_static, at, said)
+        steps = [refused_by_ddp(at, is_static=is_static, is_tuned=is_tuned, **change) for is_tuned in (False, True)]
+        assert steps[0] == steps[1] == at + 1, (change, is_static, at, steps)
 
 
 def refused_by_ddp(

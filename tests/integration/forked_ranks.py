@@ -235,7 +235,7 @@ class ForkServerClient:
         return read_end
 
     def start_ranks(self, count: int, command: Forked, environ: Mapping[str, str]) -> RankGroup:
-        """Start a program on several ranks of this machine, told their places as `ringtune run` tells them."""
+        """Start a program on several ranks of this machine, with the variables of places that `ringtune run` sets."""
         job = {
             "RINGTUNE_WORLD_SIZE": str(count),
             "RINGTUNE_RENDEZVOUS": f"unix:@ringtune-{secrets.token_hex(16)}",

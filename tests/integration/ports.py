@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports on loopback for programs that are told where to listen: free, and likely to be so when they come to it."""
+"""Ports on loopback for programs with a port as an option: free, and likely to be so when they come to it."""
 
 import random
 import socket

@@ -191,6 +191,6 @@ def on_device(machine: Machine, tensor: torch.Tensor) -> torch.Tensor:
 
 def _said_to_be_on(machine: Machine, tensor: torch.Tensor) -> torch.Tensor:
     with torch._C.DisableTorchFunctionSubclass():
-        said = tensor.as_subclass(DeviceTensor)
-        said.machine = machine
-        return said
+        shown = tensor.as_subclass(DeviceTensor)
+        shown.machine = machine
+        return shown

@@ -213,8 +213,8 @@ def test_between_hosts_a_table_decides_and_changes_no_bit(tmp_path: Path) -> Non
     for name in names:
         table = write_table(tmp_path / f"{name}.json", [1] * 5, (None, name, 65536))
         results[name] = said(run_ranks(5, {**variables, "RINGTUNE_ALGORITHM_TABLE": str(table)}))
-    asked = {"RINGTUNE_ALGORITHM_TABLE": "default", "RINGTUNE_ALLREDUCE_ALGORITHM": "ring"}
-    ring = said(run_ranks(5, {**variables, **asked}))
+    chosen = {"RINGTUNE_ALGORITHM_TABLE": "default", "RINGTUNE_ALLREDUCE_ALGORITHM": "ring"}
+    ring = said(run_ranks(5, {**variables, **chosen}))
 
     assert [{name: 3} for name in names] == [result["used"] for result in results.values()]
     assert {"ring": 3} == ring["used"]

@@ -60,9 +60,9 @@ def test_the_time_limit_ends_a_recording(tmp_path: Path) -> None:
 @needs_hosts
 def test_a_surface_is_recorded_between_hosts(tmp_path: Path) -> None:
     """A surface between hosts has the hierarchical switch in its grid."""
-    asked = request(tmp_path, ranks=4)
+    wanted = request(tmp_path, ranks=4)
 
-    assert record_surface(asked, Topology(2, "1gbit"), os.environ, Console(file=io.StringIO()))
+    assert record_surface(wanted, Topology(2, "1gbit"), os.environ, Console(file=io.StringIO()))
 
     header, configs = read_surface(tmp_path / "s.gz")
     assert ([2, 2], 10**9) == (header["ranks_per_host"], header["link_bits_per_s"])

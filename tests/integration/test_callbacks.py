@@ -17,10 +17,10 @@ def test_a_callback_hears_the_phases_and_the_result() -> None:
     finished = tuned_with("records")
 
     assert 0 == finished.code, finished.text
-    told = re.findall(r"told (\w+) at step (\d+), main thread: (\w+)", finished.stdout)
-    assert ["warmup", "baseline", "search"] == list(dict.fromkeys(phase for phase, _, _ in told))[:3]
-    assert {"False"} == {is_main for _, _, is_main in told}
-    steps = [int(step) for _, step, _ in told]
+    calls = re.findall(r"told (\w+) at step (\d+), main thread: (\w+)", finished.stdout)
+    assert ["warmup", "baseline", "search"] == list(dict.fromkeys(phase for phase, _, _ in calls))[:3]
+    assert {"False"} == {is_main for _, _, is_main in calls}
+    steps = [int(step) for _, step, _ in calls]
     assert sorted(steps) == steps
     assert steps[0] < steps[-1]
     assert 1 == finished.stdout.count("told result True")

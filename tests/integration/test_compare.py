@@ -198,7 +198,7 @@ def test_a_script_that_cannot_run_both_ways_is_told_why(run_arm: RunArm) -> None
     ("mode", "reason"), [("half", "wraps a model over 1 of the 2 ranks"), ("foreign_hook", "fp16_compress_hook")]
 )
 def test_the_engine_takes_over_no_buckets_that_are_not_ddps_own(run_arm: RunArm, mode: str, reason: str) -> None:
-    """Models over a part of the ranks and other hooks are told; the arm that would serve the buckets refuses them."""
+    """Models over a part of the ranks and other hooks are named; the arm that would serve the buckets refuses them."""
     without = run_arm("ddp", "compared_ddp", str(SCRIPT_STEPS), mode)
 
     assert "process_groups" == without.facts["written_for"]
@@ -280,7 +280,7 @@ def test_an_arm_that_dies_is_named(run_arm: RunArm) -> None:
 
 
 def test_a_script_without_training_shows_its_own_words(tmp_path: Path) -> None:
-    """A script that needs no torch and steps no optimizer is told so, with its output; exit code 1."""
+    """A script that needs no torch and steps no optimizer is an error with its output; exit code 1."""
     script = tmp_path / "idle.py"
     script.write_text("print('no training here')\n", encoding="utf-8")
 

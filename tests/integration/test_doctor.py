@@ -87,10 +87,10 @@ def test_a_service_is_asked_with_the_token(tmp_path: Path, environ: dict[str, st
     """The report has the service's version, its answer to the token, and the delay; it never has the token."""
     secret = "s" * 32
     with server_process.serving(tmp_path, variables={"RINGTUNE_SERVICE_READ_TOKEN": secret}) as server:
-        asked = {**environ, "AUTOTUNE_SERVICE_URL": server.url}
-        good = doctor.examine({**asked, "AUTOTUNE_SERVICE_TOKEN": secret})
-        none = doctor.examine(asked)
-        wrong = doctor.examine({**asked, "AUTOTUNE_SERVICE_TOKEN": "w" * 32})
+        with_service = {**environ, "AUTOTUNE_SERVICE_URL": server.url}
+        good = doctor.examine({**with_service, "AUTOTUNE_SERVICE_TOKEN": secret})
+        none = doctor.examine(with_service)
+        wrong = doctor.examine({**with_service, "AUTOTUNE_SERVICE_TOKEN": "w" * 32})
 
     assert (server.url, version("ringtune"), "accepted") == tuple(
         value(good, name) for name in ("url", "version", "token")

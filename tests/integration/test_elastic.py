@@ -85,9 +85,9 @@ def test_the_tuner_goes_on_with_what_it_has_learned(tmp_path: Path) -> None:
     found = reports(ends)
     assert 1 == len({report["digest"] for report in found})
     assert [3, 2, 3] == found[0]["worlds"]
-    said = [line for end in ends for line in end.stderr.splitlines() if "ringtune autotune:" in line]
-    begun = [line for line in said if "the search begins with the samples of" in line]
-    assert begun, "\n".join(said)
+    lines = [line for end in ends for line in end.stderr.splitlines() if "ringtune autotune:" in line]
+    begun = [line for line in lines if "the search begins with the samples of" in line]
+    assert begun, "\n".join(lines)
     assert cache.stat().st_size > 0
 
 

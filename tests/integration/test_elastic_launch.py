@@ -79,7 +79,7 @@ def test_a_job_that_stays_below_its_smallest_number_fails_and_says_why(tmp_path:
 
 
 def test_exit_code_0_without_a_word_is_a_loss(tmp_path: Path) -> None:
-    """Success is told through the channel: the others go on, and a new worker comes."""
+    """Success is reported through the channel: the others go on, and a new worker comes."""
     with elastic_job(tmp_path, "-np", "2", "--min-np", "1") as job:
         world = job.until_size(2)
         job.order(f"exit0.{world[1].worker}")

@@ -71,7 +71,7 @@ def test_a_lost_rank_0_is_replaced_by_a_rank_that_has_the_state(tmp_path: Path) 
 
 
 def test_a_newcomer_gets_the_state_between_two_commits(tmp_path: Path) -> None:
-    """Ranks that were told of a newcomer meet it at the same step and keep the steps since the last commit."""
+    """Ranks that have learned of a newcomer meet it at the same step and keep the steps since the last commit."""
     ended = run_history("comes", tmp_path, ["a", "b"], ["a", "b", "c"])
 
     reports = {name: said(finished) for name, finished in ended.items()}

@@ -34,10 +34,10 @@ def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
 
 def test_a_rank_that_is_busy_elsewhere_is_one_warning(tmp_path: Path) -> None:
     """The warning names the rank, a tensor of the user's and their number; none that the optimizer itself sends."""
-    go, said = tmp_path / "go", tmp_path / "out" / "rank.0" / "stderr"
+    go, stderr = tmp_path / "go", tmp_path / "out" / "rank.0" / "stderr"
     command = ringtune("run", "-np", "2", "--output-filename", str(tmp_path / "out"))
     with started([*command, *program("busy_elsewhere", str(go))], {"RINGTUNE_STALL_WARN_S": "4"}) as job:
-        wait_until(lambda: said.exists() and "for rank 1 " in said.read_text("utf-8"))
+        wait_until(lambda: stderr.exists() and "for rank 1 " in stderr.read_text("utf-8"))
         go.touch()
         finished = job.wait()
 

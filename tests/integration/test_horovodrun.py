@@ -155,9 +155,9 @@ def test_a_line_for_several_hosts_runs(folder: Path, line: str, hosts: dict[str,
     finished = run_line(folder, line.replace(" -np", " --network-interface lo -np"), {"HOROVOD_START_TIMEOUT": "300"})
 
     rows = said(finished)
-    told = folder / "ssh.options"
+    file = folder / "ssh.options"
     assert hosts == dict(Counter(row["HOROVOD_HOSTNAME"] for row in rows))
-    assert options == (set(told.read_text(encoding="utf-8").splitlines()) if options else set())
+    assert options == (set(file.read_text(encoding="utf-8").splitlines()) if options else set())
 
 
 @pytest.mark.parametrize(

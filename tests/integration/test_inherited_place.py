@@ -28,11 +28,11 @@ def test_who_inherits_a_place_is_told_and_joins_nothing() -> None:
     """Programs, workers and forked children are refused on all ranks; the owner joins again without the variables."""
     finished = run_job(launched(2, "inherits_place"))
 
-    told = refusals(finished)
+    errors = refusals(finished)
     assert all(
-        5 == sum(f"the place of rank {rank} of 2 belongs to process" in words for words in told) for rank in (0, 1)
+        5 == sum(f"the place of rank {rank} of 2 belongs to process" in words for words in errors) for rank in (0, 1)
     )
-    for words in told:
+    for words in errors:
         assert "inherits_place.py), which started this one, already" in words
         assert 'guard init() with `if __name__ == "__main__":`' in words
         assert "without RINGTUNE_RANK, RINGTUNE_WORLD_SIZE, RINGTUNE_RENDEZVOUS" in words
@@ -43,8 +43,8 @@ def test_torchruns_ranks_keep_their_places(tmp_path: Path) -> None:
     """A process that a rank of torchrun starts does not ask the agent's store for a second job."""
     finished = run_job(torchrun(tmp_path / "python", str(PROGRAMS / "inherits_place.py")))
 
-    told = refusals(finished)
-    assert all("without TORCHELASTIC_USE_AGENT_STORE, RANK, WORLD_SIZE" in words for words in told), finished.text
+    errors = refusals(finished)
+    assert all("without TORCHELASTIC_USE_AGENT_STORE, RANK, WORLD_SIZE" in words for words in errors), finished.text
 
 
 def test_a_program_without_the_named_variables_works_alone() -> None:

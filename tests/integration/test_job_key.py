@@ -41,13 +41,13 @@ def test_a_rank_may_launch_a_job_of_its_own() -> None:
     assert 4 == finished.stdout.count("a rank of 2")
 
 
-@pytest.mark.parametrize("told", ["by hand", "srun"])
-def test_a_key_that_the_user_has_set_leaves_too(told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("launcher", ["by hand", "srun"])
+def test_a_key_that_the_user_has_set_leaves_too(launcher: str, tmp_path: Path) -> None:
     """With places from other launchers, or without: the key is in the user's environment, and not in the rank's."""
     address = f"unix:@ringtune-key-{tmp_path.name}"
     environs = (
         [explicit(rank, 2, address) for rank in range(2)]
-        if told == "by hand"
+        if launcher == "by hand"
         else [{**SLURM, "SLURM_PROCID": str(rank), "SLURM_JOB_ID": str(hash(tmp_path) % 10**9)} for rank in range(2)]
     )
 

@@ -220,7 +220,7 @@ def test_a_pool_of_processes_serves_one_job_after_another() -> None:
 
 
 def test_a_hopeless_wait_ends_at_once() -> None:
-    """A worker that asks for a meeting when another one has finished is told which."""
+    """A worker that asks for a meeting when another one has finished hears which."""
     with served(FixedRoster(2)) as server:
         once, twice = run_all_forked([forked("where"), forked("where", "2")], [joining(server.address)] * 2)
 

@@ -189,10 +189,10 @@ def test_a_worker_that_does_not_ask_again_is_left_behind() -> None:
         first.say("next")
         place = first.hear("place")
         second.say("next")
-        told = second.hear("failed")
+        message = second.hear("failed")
 
         assert (1, 0, 1) == (place["number"], place["rank"], place["size"])
-        assert "expelled: it did not ask for the next meeting within 0 s" in told["text"]
+        assert "expelled: it did not ask for the next meeting within 0 s" in message["text"]
         first.die()
         second.die()
 
@@ -221,11 +221,11 @@ def test_who_has_waited_for_the_whole_limit_waits_no_longer_for_the_others(grace
         first.say("next", patience_s=1.0)
         place = first.hear("place")
         second.say("next", patience_s="garbage")
-        told = second.hear("failed")
+        message = second.hear("failed")
 
         assert (1, 0, 1) == (place["number"], place["rank"], place["size"])
         limit_s = min(grace_s, LEAST_PATIENCE_S)
-        assert f"expelled: it did not ask for the next meeting within {limit_s:.0f} s" in told["text"]
+        assert f"expelled: it did not ask for the next meeting within {limit_s:.0f} s" in message["text"]
         first.die()
         second.die()
 
@@ -243,7 +243,7 @@ def test_who_has_waited_for_the_whole_limit_waits_no_longer_for_the_others(grace
     ],
 )
 def test_a_death_without_a_word_is_a_loss(end: str, text: str) -> None:
-    """os._exit(0) counts as a loss, whatever its code; so does an exit with another code than 0, which is told."""
+    """os._exit(0) counts as a loss, whatever its code; so does an exit with another code than 0, which is reported."""
     code = f"import os, sys; from ringtune.session.session import SESSION; SESSION.init(); {end}"
     with served(FixedRoster(1)) as server:
         run_job([sys.executable, "-c", code], joining(server.address))

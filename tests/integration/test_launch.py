@@ -123,8 +123,8 @@ def test_the_first_failing_rank_decides(tmp_path: Path, ending: str, code: int, 
     (pid,) = [wait_for_line(tmp_path / "ready.2")]
     assert code == finished.code, finished.text
     assert f"rank 2 of 4 (host {TWO}, pid {pid}) {words}, the first to fail" in finished.stderr
-    said = "" if code == 137 else " It said: KeyError: 17."
-    assert f"the job was ended.{said} 3 other ranks failed after it" in finished.stderr
+    quoted = "" if code == 137 else " It said: KeyError: 17."
+    assert f"the job was ended.{quoted} 3 other ranks failed after it" in finished.stderr
     assert ["asked.0", "asked.1", "asked.3"] == sorted(path.name for path in tmp_path.glob("asked.*"))
 
 

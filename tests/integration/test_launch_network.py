@@ -25,7 +25,7 @@ def test_ranks_on_several_hosts_find_the_meeting_place(tmp_path: Path) -> None:
 
 
 def test_the_meeting_place_is_on_the_interface_that_was_named(tmp_path: Path) -> None:
-    """The launcher's second interface, to which the other host knows a way; NCCL is told its name on both hosts."""
+    """The launcher's second interface, to which the other host knows a way; NCCL gets its name on both hosts."""
     with hosts(2) as (first, second):
         for command in (
             ["link", "add", "eth1", "type", "veth", "peer", "name", "beyond"],
@@ -39,13 +39,13 @@ def test_the_meeting_place_is_on_the_interface_that_was_named(tmp_path: Path) ->
         options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", enter_rsh(tmp_path, second)]
         chosen = [*options, "--network-interfaces", "eth1"]
         met = run_job(from_host(first, *ringtune("run", *chosen, *program("reaches_meeting"))))
-        told = run_job(from_host(first, *ringtune("run", *chosen, "sh", "-c", "echo $NCCL_SOCKET_IFNAME")))
+        names = run_job(from_host(first, *ringtune("run", *chosen, "sh", "-c", "echo $NCCL_SOCKET_IFNAME")))
 
     assert 0 == met.code, met.text
     assert ["[0] rank 0 reached 10.88.0.1 from 10.88.0.1", f"[1] rank 1 reached 10.88.0.1 from {second.address}"] == (
         sorted(met.stdout.splitlines())
     )
-    assert ["[0] eth1", "[1] eth1"] == sorted(told.stdout.splitlines()), told.text
+    assert ["[0] eth1", "[1] eth1"] == sorted(names.stdout.splitlines()), names.text
 
 
 def test_a_host_that_cannot_reach_the_launcher_is_named(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_a_job_warns_once() -> None:
 
 
 def test_the_launcher_warns_for_its_job() -> None:
-    """Names that do not go to other hosts are told as well, before the ranks start; rank 0 repeats none."""
+    """Names that do not go to other hosts are reported as well, before the ranks start; rank 0 repeats none."""
     finished = run_job(launched(2, "where"), {**MISSPELT, "AUTO_TUNE": "1"})
 
     assert 0 == finished.code, finished.text

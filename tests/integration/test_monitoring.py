@@ -197,9 +197,9 @@ def test_promtool_takes_every_query_for_one(tmp_path: Path) -> None:
     file = tmp_path / "rules.yml"
     file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
 
-    said = promtool("check", "rules", str(file))
+    output = promtool("check", "rules", str(file))
 
-    assert f"{len(expressions)} rules found" in said
+    assert f"{len(expressions)} rules found" in output
     file.write_text(file.read_text(encoding="utf-8").replace("sum by", "sum bye"), encoding="utf-8")
     with pytest.raises(AssertionError, match="parse error"):
         promtool("check", "rules", str(file))
@@ -211,9 +211,9 @@ def test_promtool_takes_the_rules_and_their_own_tests_pass() -> None:
 
     promtool("check", "rules", str(ALERTS))
     promtool("check", "config", "--syntax-only", str(folder / "prometheus.yml"))
-    said = promtool("test", "rules", str(folder / "alerts_test.yml"))
+    output = promtool("test", "rules", str(folder / "alerts_test.yml"))
 
-    assert "SUCCESS" in said
+    assert "SUCCESS" in output
     tests = yaml.safe_load((folder / "alerts_test.yml").read_text(encoding="utf-8"))["tests"]
     fired = {case["alertname"] for test in tests for case in test["alert_rule_test"] if case.get("exp_alerts")}
     assert set(alert_expressions()) == fired

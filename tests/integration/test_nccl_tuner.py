@@ -230,7 +230,7 @@ def test_a_table_of_version_1_is_still_read(library: ctypes.CDLL, table: Path) -
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         (None, "cannot be opened"),
         (b"", "it is no table"),
@@ -245,7 +245,7 @@ def test_a_table_of_version_1_is_still_read(library: ctypes.CDLL, table: Path) -
     ],
 )
 def test_a_table_that_is_none_is_ignored_with_one_line(
-    library: ctypes.CDLL, table: Path, content: bytes | None, said: str
+    library: ctypes.CDLL, table: Path, content: bytes | None, problem: str
 ) -> None:
     """A warning through NCCL's logger; the job goes on as without the plugin."""
     if content is not None:
@@ -257,7 +257,7 @@ def test_a_table_that_is_none_is_ignored_with_one_line(
         ((level, _),) = communicator.logs
         assert WARN == level
         communicator.close()
-    assert said in problem_of(library, table)
+    assert problem in problem_of(library, table)
 
 
 def test_a_directory_and_an_unset_variable_are_no_tables(

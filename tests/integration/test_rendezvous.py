@@ -257,9 +257,9 @@ def test_a_flood_of_garbage_does_not_keep_ranks_apart(
     ratios, made = [], []
     for _ in range(pairs):
         calm_s, _ = start_with_a_late_rank(address, None)
-        flooded_s, said = start_with_a_late_rank(address, flood)
+        flooded_s, output = start_with_a_late_rank(address, flood)
         ratios.append(flooded_s / calm_s)
-        made.append(int(said.split()[0]))
+        made.append(int(output.split()[0]))
     record_property("connections", sorted(made))
     record_property("start_to_calm_median", round(median(ratios), 3))
     record_property("start_to_calm", [round(ratio, 3) for ratio in sorted(ratios)])
@@ -274,9 +274,9 @@ def start_with_a_late_rank(address: str, flood: Sequence[str] | None) -> tuple[f
         time.sleep(LATE_S)
         second = stack.enter_context(started_by_fork(forked("where"), explicit(1, 2, address)))
         found = places([first.wait(), second.wait()])
-        said = flooding.wait().stdout if flooding else ""
+        output = flooding.wait().stdout if flooding else ""
     check_places(found, (0, 0), "shm")
-    return max(place["joined_at_s"] for place in found) - start_s, said
+    return max(place["joined_at_s"] for place in found) - start_s, output
 
 
 def test_an_impostor_who_does_not_prove_the_key_is_dropped(address: str) -> None:

@@ -117,9 +117,9 @@ def test_a_function_without_a_result_is_an_error(function: Callable[[], object],
 
 def test_the_ranks_are_ended_at_the_limit(tmp_path: Path) -> None:
     """The error says after which time, and no process of the job is left."""
-    told = tmp_path / functions.TOLD
+    note = tmp_path / functions.TOLD
     with pytest.raises(RankFailedError, match="had not returned after 5 s"):
-        ringtune.run(functions.sleeps, (str(told),), np=2, env=QUIET, timeout_s=5)
+        ringtune.run(functions.sleeps, (str(note),), np=2, env=QUIET, timeout_s=5)
 
     for pid in [int(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()]:
         with pytest.raises(ProcessLookupError):
@@ -137,7 +137,7 @@ def test_the_ranks_are_ended_at_the_limit(tmp_path: Path) -> None:
 def test_what_is_not_possible_is_an_error_before_anything_starts(
     ranks: int, env: dict[str, str], timeout_s: float | None, words: str
 ) -> None:
-    """Raised here, not said by a job."""
+    """Raised here, not by a job."""
     with pytest.raises(ConfigError, match=words):
         ringtune.run(functions.leaves, np=ranks, env=env, timeout_s=timeout_s)
 
@@ -187,12 +187,12 @@ def test_a_killed_callers_folder_is_removed_by_the_next_call(tmp_path: Path, mon
 
 def test_a_program_s_own_handler_of_sigterm_stays() -> None:
     """During the call and after it; one that has none gets the default back."""
-    told: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+    signals: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
     try:
         ringtune.run(functions.ends_its_caller, (os.getpid(),), np=1, env=QUIET, timeout_s=LIMIT_S)
 
-        assert [signal.SIGTERM] == told
+        assert [signal.SIGTERM] == signals
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)

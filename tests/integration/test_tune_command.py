@@ -155,7 +155,7 @@ def test_a_fast_config_with_wrong_results_is_no_winner(tmp_path: Path) -> None:
 
 
 def test_the_tolerance_of_results_is_the_users(tmp_path: Path) -> None:
-    """A difference by another order of additions is no fault; a command without results is told how to print them."""
+    """A difference by another order of additions is no fault; without results the message shows how to print them."""
     script = (
         "import os\n"
         "fast = 'HOROVOD_FUSION_THRESHOLD' in os.environ\n"
@@ -190,7 +190,7 @@ def test_a_score_that_is_no_number_above_zero_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("import sys; sys.exit('out of memory')", "failed with exit code 1"),
         ("pass", "printed no score; let it print lines such as 'ringtune: step_ms=12.3'"),
@@ -198,13 +198,13 @@ def test_a_score_that_is_no_number_above_zero_is_shown(tmp_path: Path) -> None:
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "failed with exit code 139"),
     ],
 )
-def test_a_baseline_that_fails_ends_the_run(tmp_path: Path, script: str, said: str) -> None:
+def test_a_baseline_that_fails_ends_the_run(tmp_path: Path, script: str, message: str) -> None:
     """At its first launch, with exit code 1 and the command's last lines."""
     finished = tune_script(tmp_path, script)
 
     assert 1 == finished.code, finished.text
     assert "ringtune: error: without anything being set, " in finished.stderr
-    assert said in finished.stderr
+    assert message in finished.stderr
     assert "Its last lines:\n" in finished.stderr or "It printed nothing." in finished.stderr
     assert not (tmp_path / "out").exists()
 
@@ -292,7 +292,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_the_user_may_end_it(tmp_path: Path) -> None:
-    """The running command is ended, the best so far said, the log can be resumed; no file for the engine is written."""
+    """The running command is ended, the best so far shown, the log resumable; no file for the engine is written."""
     with started(tune(tmp_path, tuned_program(tmp_path, f"hangs-below={512 * MIB}"))) as job:
         wait_until_launched(tmp_path, 4)
         job.process.send_signal(signal.SIGINT)

@@ -209,7 +209,7 @@ def test_a_small_dev_shm_is_enough(prepared: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "told", "work"),
+    ("budget", "words", "work"),
     [
         (
             {"AUTOTUNE_MAX_STEPS": "40"},
@@ -221,7 +221,7 @@ def test_a_small_dev_shm_is_enough(prepared: str) -> None:
     ids=["the budget ends it", "the job ends it"],
 )
 def test_a_job_that_cannot_tell_says_how_far_it_was(
-    tmp_path: Path, budget: dict[str, str], told: str, work: tuple[str, str]
+    tmp_path: Path, budget: dict[str, str], words: str, work: tuple[str, str]
 ) -> None:
     """The job does not wait; its last line, the log's and the review's verdict are one: the best so far, the need."""
     log = tmp_path / "tune.jsonl"
@@ -233,12 +233,12 @@ def test_a_job_that_cannot_tell_says_how_far_it_was(
     assert 0 == finished.code, finished.text
     (found,) = re.findall(r"ringtune autotune: ((?:unfinished|keeping default): .*(?:\n  .*)*)", finished.stderr)
     verdict = one_line(found)
-    assert re.search(told, verdict), verdict
+    assert re.search(words, verdict), verdict
     assert re.search(r"[Bb]est so far|was measured yet", verdict), verdict
     assert re.search(r"A verdict (would|on|takes)", verdict), verdict
     (run,) = json.loads(review.stdout)[0]["runs"]
     assert verdict.startswith(f"{run['verdict'].rstrip('.')}. "), run["verdict"]
-    if "unfinished" in told:
+    if "unfinished" in words:
         last = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])
         assert "end" == last["type"]
         assert verdict.startswith(f"{one_line(last['verdict'])}."), finished.text

@@ -25,7 +25,7 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """Everything it said, for failure messages."""
+        """Both outputs, for failure messages."""
         return f"exit code {self.code}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
 
 

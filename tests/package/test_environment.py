@@ -68,14 +68,14 @@ def service(installed: Environment) -> Iterator[str]:
         command, cwd=installed.folder, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdout is not None
-        said = ""
+        output = ""
         try:
             for line in process.stdout:
-                said += line
+                output += line
                 if found := re.search(r"listening on (http://\S+),", line):
                     yield found[1]
                     return
-            pytest.fail(f"the service did not start:\n{said}")
+            pytest.fail(f"the service did not start:\n{output}")
         finally:
             process.terminate()
 

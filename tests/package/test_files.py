@@ -114,8 +114,8 @@ def test_shared_objects_are_for_the_tagged_machine_and_glibc(architecture: str) 
         needed = [tag.needed for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
         assert [] == [library for library in needed if not SYSTEM_LIBRARIES.fullmatch(library)], name
         versions = elf.get_section_by_name(".gnu.version_r").iter_versions()
-        asked = {entry.name for _, entries in versions for entry in entries}
-        newer = [text for text in asked if tuple(map(int, re.findall(r"\d+", text))) > GLIBC]
+        symbols = {entry.name for _, entries in versions for entry in entries}
+        newer = [text for text in symbols if tuple(map(int, re.findall(r"\d+", text))) > GLIBC]
         assert [] == newer, name
 
 

@@ -229,14 +229,14 @@ def _init_of(process: subprocess.Popen[bytes]) -> int:
 def _wait_until_idle(cluster: SlurmCluster, process: subprocess.Popen[bytes]) -> None:
     def are_idle() -> bool:
         assert process.poll() is None, cluster.explain()
-        asked = subprocess.run(
+        query = subprocess.run(
             cluster.command("sinfo", "--noheader", "--Node", "--format=%T"),
             env={**os.environ, "SLURM_CONF": str(cluster.folder / "slurm.conf")},
             capture_output=True,
             text=True,
             check=False,
         )
-        return len(NODES) * ["idle"] == asked.stdout.split()
+        return len(NODES) * ["idle"] == query.stdout.split()
 
     try:
         wait_until(are_idle)

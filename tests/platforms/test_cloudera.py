@@ -48,11 +48,11 @@ def test_workers_get_their_ranks_on_arrival(tmp_path: Path) -> None:
 
     with workbench(tmp_path, 2) as project:
         finished = project.run_session("train_on_workers.py")
-        said = project.output_of_workers()
+        output = project.output_of_workers()
 
-    assert 0 == finished.code, finished.text + said
-    assert EXPECTED == ranks_in(said), finished.text + said
-    assert "2 ranks, loss " in said
+    assert 0 == finished.code, finished.text + output
+    assert EXPECTED == ranks_in(output), finished.text + output
+    assert "2 ranks, loss " in output
 
 
 def test_a_failure_of_a_worker_is_the_sessions(tmp_path: Path) -> None:

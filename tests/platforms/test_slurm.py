@@ -170,8 +170,8 @@ def test_a_requeued_job_meets_anew(cluster: SlurmCluster, tmp_path: Path) -> Non
     cluster.wait_until_idle()
 
     assert 0 == requeued.code, requeued.text
-    said = (tmp_path / "out").read_text()
-    assert expected(2, restart=1) == sorted(re.findall(r"^rank .*restart 1$", said, re.MULTILINE)), said
+    output = (tmp_path / "out").read_text()
+    assert expected(2, restart=1) == sorted(re.findall(r"^rank .*restart 1$", output, re.MULTILINE)), output
 
 
 def test_the_commands_of_the_page_run(cluster: SlurmCluster, tmp_path: Path) -> None:
@@ -188,10 +188,10 @@ def test_the_commands_of_the_page_run(cluster: SlurmCluster, tmp_path: Path) -> 
 
     finished = cluster.run("bash", "page.sh", folder=tmp_path, environ={**budget, **alone}, limit_s=400.0)
 
-    said = {path.name: path.read_text() for path in tmp_path.glob("*.log")}
-    assert 0 == finished.code, (finished.text, said)
+    logs = {path.name: path.read_text() for path in tmp_path.glob("*.log")}
+    assert 0 == finished.code, (finished.text, logs)
     assert "4 ranks, loss " in finished.stdout, finished.text
-    assert ["2 ranks"] * 2 + ["4 ranks"] * 3 == sorted(re.findall(r"\d ranks", "".join(said.values()))), said
+    assert ["2 ranks"] * 2 + ["4 ranks"] * 3 == sorted(re.findall(r"\d ranks", "".join(logs.values()))), logs
     (run,) = read_log(tmp_path / "tuning.jsonl").runs
     assert run.run is not None
     assert [2, 2] == list(run.run.key["layout"])

@@ -87,10 +87,10 @@ def test_ranks_on_two_hosts_meet_and_outlive_one_of_them(tmp_path: Path) -> None
         wait_until(lambda: (tmp_path / "ready").exists() or driver.poll() is not None, LIMIT_S)
         os.kill(second.init_pid, signal.SIGKILL)
         (tmp_path / "lost").touch()
-        said, errors = driver.communicate(timeout=LIMIT_S)
+        output, errors = driver.communicate(timeout=LIMIT_S)
 
     assert 0 == driver.returncode, errors
-    found = json.loads(said.splitlines()[-1])
+    found = json.loads(output.splitlines()[-1])
     seen = [(one["rank"], one["size"], one["local_size"], one["carrier"], one["total"]) for one in found["seen"]]
     assert [(0, 2, 1, "tcp", 3.0), (1, 2, 1, "tcp", 3.0)] == seen
     assert [[0, 2, 2], [1, 2, 2]] == [result[:3] for result in found["outlived"]]

@@ -92,8 +92,8 @@ def stand_in_for_gloo() -> None:
 def run(case: type[unittest.TestCase], name: str) -> tuple[str, str]:
     """Run one test; return its outcome, and why it failed or was skipped."""
     result = unittest.TestResult()
-    said = io.StringIO()
-    with redirect_stderr(said):
+    stderr = io.StringIO()
+    with redirect_stderr(stderr):
         case(name).run(result)
     if result.skipped:
         return "skipped", result.skipped[0][1]

@@ -48,9 +48,9 @@ def check_sparse(bench: Bench) -> None:
 def check_objects(bench: Bench) -> None:
     """Tensors in plain data arrive on the device, those in CPU memory there."""
     own = {"moment": torch.full((3,), hvd.rank() + 0.5, device=bench.device), "step": torch.tensor(3.0, device="cpu")}
-    for told in (*hvd.allgather_object(own), hvd.broadcast_object(own, hvd.size() - 1)):
-        assert (bench.device, bench.reference) == (told["moment"].device, told["step"].device)
-    assert hvd.size() - 0.5 == told["moment"][0].item()
+    for received in (*hvd.allgather_object(own), hvd.broadcast_object(own, hvd.size() - 1)):
+        assert (bench.device, bench.reference) == (received["moment"].device, received["step"].device)
+    assert hvd.size() - 0.5 == received["moment"][0].item()
 
 
 if __name__ == "__main__":

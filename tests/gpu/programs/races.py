@@ -140,12 +140,12 @@ def check_other_operations(bench: Bench) -> None:
     results = []
     for number in range(ROUNDS // 2):
         value = (rank + 1.0) * number
-        told = hvd.broadcast_(late_source(bench, 1031, value), number % size)
+        sent = hvd.broadcast_(late_source(bench, 1031, value), number % size)
         kept = hvd.reducescatter(late_source(bench, 2 * size * 1031, value), op=hvd.Sum)
         gathered = hvd.allgather(late_source(bench, 1031, value))
         received = hvd.alltoall(late_source(bench, size * 1031, value))
         bench.sleep(LATE_MS)
-        results += [(told, (number % size + 1.0) * number), (kept.clone(), total(number))]
+        results += [(sent, (number % size + 1.0) * number), (kept.clone(), total(number))]
         for rows in (gathered, received):
             assert isinstance(rows, torch.Tensor)
             results += [(part, (other + 1.0) * number) for other, part in enumerate(rows.chunk(size))]

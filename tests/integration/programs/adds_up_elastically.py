@@ -27,9 +27,9 @@ def train(world: World, step: int) -> tuple[int, bool]:
         client = SESSION.rendezvous
         is_told = client is not None and client.has_update()
         is_over = world.rank == 0 and (FOLDER / "stop").exists()
-        asked, over = allreduce(world, "step", [float(is_told), float(is_over)])
+        updated, over = allreduce(world, "step", [float(is_told), float(is_over)])
         step += 1
-        if asked or over:
+        if updated or over:
             return step, bool(over)
 
 

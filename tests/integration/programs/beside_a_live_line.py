@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a live line while it prints: lines, as many as it is told, a progress bar that stays, and another line.
+"""Shows a live line while it prints: lines, a given number, a progress bar that stays, and another line.
 
 The live line is drawn anew after each, as its own thread does now and then: so no step here depends on time.
 """

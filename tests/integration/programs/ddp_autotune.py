@@ -136,9 +136,9 @@ def watched() -> None:
         answered = steps_until(tuner, model)
         train(model, 800)  # what is usual now
         # A noisy machine may have had the question asked before, so that the delay itself is what is usual: it grows.
-        asked = steps_until(tuner, model, finished=False, delay_s=0.02, doubled_every=800)
+        doubt = steps_until(tuner, model, finished=False, delay_s=0.02, doubled_every=800)
         again = steps_until(tuner, model, delay_s=0.02)
-        say(f"answered after {answered} steps, asked after {asked}, answered after {again}: {dict(tuner.config or {})}")
+        say(f"answered after {answered} steps, asked after {doubt}, answered after {again}: {dict(tuner.config or {})}")
 
 
 def remembered() -> None:

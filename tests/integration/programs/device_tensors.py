@@ -34,8 +34,8 @@ def case_used(machine: Machine) -> None:
 
 def case_objects(machine: Machine) -> None:
     """Tensors in plain data arrive with their values."""
-    told = hvd.allgather_object({"moment": on_device(machine, torch.full((3,), hvd.rank() + 0.5))})
-    assert [0.5, 1.5] == [data["moment"][0].item() for data in told]
+    gathered = hvd.allgather_object({"moment": on_device(machine, torch.full((3,), hvd.rank() + 0.5))})
+    assert [0.5, 1.5] == [data["moment"][0].item() for data in gathered]
 
 
 def case_streams(machine: Machine) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the engine in a forked child, which must be told; the parent goes on."""
+"""Calls the engine in a forked child, which must be an error there; the parent goes on."""
 
 import os
 

@@ -65,10 +65,10 @@ def leaves() -> None:
     sys.exit(0)
 
 
-def sleeps(told: str) -> None:
+def sleeps(note: str) -> None:
     """Say that it has begun, and do not come back."""
     rt.init()
-    Path(f"{told}.{rt.rank()}").write_text(f"{os.getpid()}\n", encoding="utf-8")
+    Path(f"{note}.{rt.rank()}").write_text(f"{os.getpid()}\n", encoding="utf-8")
     time.sleep(3600)
 
 

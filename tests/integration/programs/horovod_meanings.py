@@ -94,9 +94,9 @@ def case_numbers_of_numpy() -> None:
     assert lr == 0.1 * np.cos(0.3)
     assert isinstance(lr, np.float64)
     assert optimizer.param_groups[0]["foreach"] is None
-    told = hvd.allgather_object({"accuracy": np.float32(rank + 0.5), "per_class": np.arange(3) + rank})
-    assert [np.float32(other + 0.5) for other in range(hvd.size())] == [metric["accuracy"] for metric in told]
-    assert all(np.array_equal(np.arange(3) + other, metric["per_class"]) for other, metric in enumerate(told))
+    gathered = hvd.allgather_object({"accuracy": np.float32(rank + 0.5), "per_class": np.arange(3) + rank})
+    assert [np.float32(other + 0.5) for other in range(hvd.size())] == [metric["accuracy"] for metric in gathered]
+    assert all(np.array_equal(np.arange(3) + other, metric["per_class"]) for other, metric in enumerate(gathered))
     assert np.int64(7) == hvd.broadcast_object(np.int64(7 + rank), root_rank=0)
 
 

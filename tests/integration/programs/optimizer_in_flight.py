@@ -132,7 +132,7 @@ def case_accumulated() -> None:
 
 
 def case_thrown_away() -> None:
-    """Gradients in flight may be thrown away, on all ranks; where others step with them all ranks are told."""
+    """Gradients in flight may be thrown away, on all ranks; where others step with them all ranks get an error."""
     model, alone = make_model(), make_model()
     optimizer, reference = distributed(model), sgd(alone)
     backward(model, 7)
@@ -355,7 +355,7 @@ def case_losses() -> None:
 
 
 def case_clipped_in_closure() -> None:
-    """A closure may clip after synchronize(); without it all ranks are told."""
+    """A closure may clip after synchronize(); without it all ranks get an error."""
     model = make_model()
     optimizer = distributed(model)
 

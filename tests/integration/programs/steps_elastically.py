@@ -47,8 +47,8 @@ def obey(folder: Path) -> None:
 
 def train(folder: Path, world: World, progress: Progress) -> bool:
     """Make steps from where rank 0 is; return whether the work is done, False where the workers are about to change."""
-    told = float(progress.step) if world.rank == 0 else 0.0
-    progress.step = int(allreduce(world, "state", [told])[0])
+    beginning = float(progress.step) if world.rank == 0 else 0.0
+    progress.step = int(allreduce(world, "state", [beginning])[0])
     say(f"rank {world.rank} of {world.size} goes on at step {progress.step}")
     while True:
         obey(folder)

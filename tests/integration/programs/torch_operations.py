@@ -83,8 +83,8 @@ def case_objects() -> None:
     """Every rank's plain data reaches every rank; other data is an error on all."""
     tensors = [torch.arange(hvd.rank()), torch.ones(2, dtype=torch.bfloat16)]
     own = {"rank": hvd.rank(), "tensors": tensors, "limit": math.inf}
-    told = hvd.allgather_object(own)
-    for rank, data in enumerate(told):
+    gathered = hvd.allgather_object(own)
+    for rank, data in enumerate(gathered):
         assert (rank, math.inf) == (data["rank"], data["limit"])
         assert torch.equal(torch.arange(rank), data["tensors"][0])
         assert torch.equal(torch.ones(2, dtype=torch.bfloat16), data["tensors"][1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that has worked, idles until it is told to go on, and says as JSON when and how it then learned of a loss.
+"""A rank that has worked, idles until a file is there, and prints as JSON when and how it then learned of a loss.
 
 Argument: a folder, for a file `ready.RANK` once this rank idles, and with the file `go`, which ends the idling.
 """

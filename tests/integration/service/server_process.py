@@ -109,7 +109,7 @@ def serving_launched(folder: Path, *, prefix: Sequence[str] = ()) -> Iterator[Se
 
 @contextmanager
 def spoken_to(process: "subprocess.Popen[str] | ForkedCommand", log: Path, **client: Any) -> Iterator[ServerProcess]:
-    """Wait until a service that starts has said where it listens; it is killed at the end."""
+    """Wait until a service that starts has printed its address; it is killed at the end."""
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -43,13 +43,13 @@ def port_of(server: ServerProcess) -> int:
 
 
 @contextmanager
-def strangers(server: ServerProcess, count: int, said: bytes = SILENT) -> Iterator[list[socket.socket]]:
+def strangers(server: ServerProcess, count: int, sent: bytes = SILENT) -> Iterator[list[socket.socket]]:
     """Yield so many connections that have sent some bytes, and then no more."""
     with ExitStack() as stack:
         links = []
         for _ in range(count):
             links.append(stack.enter_context(socket.create_connection(("127.0.0.1", port_of(server)), END_S)))
-            links[-1].sendall(said)
+            links[-1].sendall(sent)
         yield links
 
 
@@ -81,7 +81,7 @@ def is_open_after_another_byte(link: socket.socket) -> bool:
 
 
 def log_with(event: str, folder: Path) -> str:
-    """Return the service's log once an event is in it, which is told at the next sweep."""
+    """Return the service's log once an event is in it, which the next sweep writes."""
     end_s = time.monotonic() + END_S
     while event not in (log := (folder / "stderr.txt").read_text(encoding="utf-8")):
         assert time.monotonic() < end_s, log
@@ -96,8 +96,8 @@ def test_a_crowd_of_idle_and_half_open_connections_keeps_no_client_out(tmp_path:
     variables = {"RINGTUNE_SERVICE_CONNECTIONS_MAX": str(MANY_MAX)}
     with serving(tmp_path, variables=variables, headers=bearer(secret)) as server:
         study_id = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
-        for said in (SILENT, ONE_BYTE, HALF_HEAD):
-            with strangers(server, CROWD, said), httpx.Client(base_url=server.url, timeout=END_S) as other:
+        for sent in (SILENT, ONE_BYTE, HALF_HEAD):
+            with strangers(server, CROWD, sent), httpx.Client(base_url=server.url, timeout=END_S) as other:
                 assert 200 == other.get("/healthz").status_code
                 place = f"/v1/studies/{study_id}/trials/{uuid.uuid4()}/result"
                 report = other.put(place, json=result_body(UUIDS[0]), headers=bearer(secret))
@@ -151,7 +151,7 @@ def test_connections_that_never_agree_on_tls_make_room(tmp_path: Path) -> None:
 
 
 def test_an_unread_reply_is_given_up(tmp_path: Path) -> None:
-    """The application is told that the client is gone, and the connection is closed."""
+    """The application learns that the client is gone, and the connection is closed."""
     ended = asyncio.Event()
 
     async def endless(_scope: Scope, receive: Receive, send: Send) -> None:

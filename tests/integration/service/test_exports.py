@@ -39,7 +39,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
 
 
 class Stalled:
-    """A reader that takes the head and one part, and no more until it is told."""
+    """A reader that takes the head and one part, and no more until it is released."""
 
     def __init__(self) -> None:
         """Be patient."""

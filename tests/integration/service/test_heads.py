@@ -38,7 +38,7 @@ async def sent_until_closed(parts: Iterable[bytes], folder: Path) -> tuple[int, 
     """Send until the server closes; return the number of bytes, and the answer."""
     async with open_acceptor(count, folder) as acceptor:
         reader, writer = await acceptor.connected()
-        said = asyncio.ensure_future(reader.read(-1))
+        answer = asyncio.ensure_future(reader.read(-1))
         sent = 0
         for part in parts:
             try:
@@ -47,10 +47,10 @@ async def sent_until_closed(parts: Iterable[bytes], folder: Path) -> tuple[int, 
             except OSError:
                 break
             sent += len(part)
-            if said.done() or sent > FAR_TOO_MUCH:
+            if answer.done() or sent > FAR_TOO_MUCH:
                 break
         try:
-            return sent, await asyncio.wait_for(said, LIMIT_S)
+            return sent, await asyncio.wait_for(answer, LIMIT_S)
         except OSError:  # reset: it was closed on us while we sent
             return sent, b""
         finally:
@@ -77,19 +77,19 @@ def endless(*first: bytes, then: bytes) -> Iterator[bytes]:
 )
 def test_a_head_without_end_is_cut_off(parts: Any, tmp_path: Path) -> None:
     """A connection is closed during an endless head of any content, also after a body or another request."""
-    sent, said = asyncio.run(sent_until_closed(parts(), tmp_path))
+    sent, answer = asyncio.run(sent_until_closed(parts(), tmp_path))
 
     assert sent < FAR_TOO_MUCH
-    assert said == b"" or b" 431 " in said
+    assert answer == b"" or b" 431 " in answer
 
 
 def test_a_head_that_comes_at_once_is_refused_before_it_is_worked_on(tmp_path: Path) -> None:
     """The limit holds for any size of the reads from the connection, and the reply is a problem."""
-    _, said = asyncio.run(sent_until_closed([GET + b"x: a\r\n" * (HEAD_BYTES_MAX // 6) + b"\r\n"], tmp_path))
+    _, answer = asyncio.run(sent_until_closed([GET + b"x: a\r\n" * (HEAD_BYTES_MAX // 6) + b"\r\n"], tmp_path))
 
-    assert said.startswith(b"HTTP/1.1 431 ")
-    assert b'"code": "head_too_large"' in said
-    assert said.count(b"HTTP/1.1") == 1
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b'"code": "head_too_large"' in answer
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_requests_within_bounds_are_answered(tmp_path: Path) -> None:

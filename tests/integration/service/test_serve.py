@@ -50,10 +50,10 @@ def test_the_server_process_stays_lean(tmp_path: Path) -> None:
     """SciPy's solvers and the engine stay out: they belong to the optimizer's processes and to jobs."""
     with serving_launched(tmp_path) as server:
         study_id = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
-        asked = server.client.post(
+        reply = server.client.post(
             f"/v1/studies/{study_id}/suggestions", json={"trial_id": UUIDS[0], "job_id": UUIDS[1]}
         )
-        assert 200 == asked.status_code
+        assert 200 == reply.status_code
         loaded = Path(f"/proc/{server.process.pid}/maps").read_text(encoding="utf-8")
 
     assert "numpy" in loaded
@@ -66,15 +66,15 @@ def test_the_whole_way_of_a_result(tmp_path: Path) -> None:
         client = server.client
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         trial, job = UUIDS[0], UUIDS[1]
-        asked = client.post(f"/v1/studies/{study_id}/suggestions", json={"trial_id": trial, "job_id": job}).json()
+        suggestion = client.post(f"/v1/studies/{study_id}/suggestions", json={"trial_id": trial, "job_id": job}).json()
         again = client.post(f"/v1/studies/{study_id}/suggestions", json={"trial_id": trial, "job_id": job}).json()
         lease = f"/v1/studies/{study_id}/suggestions/{trial}/lease"
         renewed = client.put(
             lease, json={"job_id": job, "fencing_token": again["lease"]["fencing_token"], "lease_s": 60}
         )
-        body = result_body(job, config=asked["config"], fencing_token=renewed.json()["lease"]["fencing_token"])
+        body = result_body(job, config=suggestion["config"], fencing_token=renewed.json()["lease"]["fencing_token"])
         place = f"/v1/studies/{study_id}/trials/{trial}/result"
-        told = [client.put(place, json=body) for _ in range(2)]
+        replies = [client.put(place, json=body) for _ in range(2)]
         other = client.put(place, json={**body, "steps": 41})
         batch = client.post(
             f"/v1/studies/{study_id}/results",
@@ -84,8 +84,8 @@ def test_the_whole_way_of_a_result(tmp_path: Path) -> None:
             "/v1/recommendations", params={"model": "digits", "hardware": "a" * 64, "world_size": 2, "local_size": 2}
         )
 
-    assert asked["config"] == again["config"]
-    assert [(201, "new"), (200, "same")] == [(reply.status_code, reply.json()["status"]) for reply in told]
+    assert suggestion["config"] == again["config"]
+    assert [(201, "new"), (200, "same")] == [(reply.status_code, reply.json()["status"]) for reply in replies]
     assert (409, "result_conflict") == (other.status_code, other.json()["code"])
     assert ["same", "new"] == [item["status"] for item in batch.json()["items"]]
     assert (200, "ringtune") == (found.status_code, found.json()["target"])
@@ -187,7 +187,7 @@ def test_an_export_is_taken_by_another_database(tmp_path: Path, command: Command
 def test_an_export_that_fails_in_the_middle_leaves_no_file(
     tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that is full, and a database that goes away: earlier rows are there, and the reason is said."""
+    """A disk that is full, and a database that goes away: earlier rows are there, and the reason is given."""
     with serving(tmp_path) as server:
         study_id = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         server.client.put(f"/v1/studies/{study_id}/trials/{UUIDS[0]}/result", json=result_body(UUIDS[1]))

@@ -114,7 +114,7 @@ def test_a_service_that_comes_and_goes_has_each_window_once(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("patient")
 def test_a_bad_result_costs_itself_alone(tmp_path: Path) -> None:
-    """A batch that is refused as a whole is halved until the bad one is found; people are told."""
+    """A batch that is refused as a whole is halved until the bad one is found; the user gets a warning."""
     ledger, notes = Ledger(), Notes()
     bad = trial_uuid("0" * 32, 3)
     ledger.refuses = {bad}

@@ -57,9 +57,9 @@ def recommended(service: RealService, logs: list[Path], model: str) -> Any:
     """Push logs and return the recommendation of `ringtune recommend` then."""
     address = ("--service-url", service.url)
     subprocess.run([*CLI, "push", *map(str, logs), *address], check=True, timeout=120, capture_output=True)
-    asked = ("--model", f"model {model}", "--world-size", "2", "--hardware", str(KEY["hardware"]), "--format", "json")
-    said = subprocess.run([*CLI, "recommend", *asked, *address], check=True, timeout=120, capture_output=True)
-    return json.loads(said.stdout)
+    query = ("--model", f"model {model}", "--world-size", "2", "--hardware", str(KEY["hardware"]), "--format", "json")
+    finished = subprocess.run([*CLI, "recommend", *query, *address], check=True, timeout=120, capture_output=True)
+    return json.loads(finished.stdout)
 
 
 @pytest.mark.parametrize(("model", "factor"), [("a", 2.0), ("b", 4.0)])

@@ -75,18 +75,18 @@ def test_a_real_job_begins_with_what_two_others_confirmed(tmp_path: Path) -> Non
         assert study.trials > 0
         confirm(client, first)
         for count in (2, 3):
-            begun_with, said = started(tmp_path, service.url, count)
-            assert KNOWN == begun_with, said
+            begun_with, output = started(tmp_path, service.url, count)
+            assert KNOWN == begun_with, output
     finally:
         service.kill()
 
 
 def started(folder: Path, url: str, count: int) -> tuple[dict[str, Any] | None, str]:
     """Return the config that the service gave a job to begin with, None if it gave none, and the job's output."""
-    said = ""
+    output = ""
     for _ in range(ATTEMPTS):
-        log, said = job_of(folder, url, count)
+        log, output = job_of(folder, url, count)
         newest = log.suggestions[0] if log.suggestions else None
         if newest is not None and newest.designer == "service":
-            return json.loads(json.dumps(newest.config)), said
-    return None, said
+            return json.loads(json.dumps(newest.config)), output
+    return None, output

@@ -165,12 +165,12 @@ def test_a_log_that_is_pushed_after_its_job_adds_nothing(
 
     codes = [ringtune("push", str(tmp_path / name)) for name in ("reported.jsonl", "other.jsonl", "other.jsonl")]
 
-    said = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     counts = [len(trial_ids(reported.records)), len(trial_ids(tuned_records()))]
     assert [0, 0, 0] == codes
-    assert f"0 new results, {counts[0]} there before, 0 kept and not used" in said[0]
-    assert f"{counts[1]} new results, 0 there before, 0 kept and not used" in said[1]
-    assert f"0 new results, {counts[1]} there before, 0 kept and not used" in said[2]
+    assert f"0 new results, {counts[0]} there before, 0 kept and not used" in lines[0]
+    assert f"{counts[1]} new results, 0 there before, 0 kept and not used" in lines[1]
+    assert f"0 new results, {counts[1]} there before, 0 kept and not used" in lines[2]
 
 
 def write_log(path: Path, records: Any) -> None:
@@ -215,11 +215,11 @@ def test_every_call_of_a_job(service: RealService) -> None:
 
     assert suggestion.config == client.ask(study.id, trial, job).config == renewed.config
     assert renewed.lease.expires_in_s > suggestion.lease.expires_in_s
-    told = {**MEASURED, "config": run_record().baseline, "job_id": job}
-    assert "new" == client.tell(study.id, other, told).status
-    assert "same" == client.tell(study.id, other, told).status
+    body = {**MEASURED, "config": run_record().baseline, "job_id": job}
+    assert "new" == client.tell(study.id, other, body).status
+    assert "same" == client.tell(study.id, other, body).status
     with pytest.raises(ServiceRefusedError) as conflict:
-        client.tell(study.id, other, {**told, "steps": 11})
+        client.tell(study.id, other, {**body, "steps": 11})
     assert (409, "result_conflict") == (conflict.value.status, conflict.value.code)
     client.release(study.id, renewed, job)
     with pytest.raises(ServiceRefusedError, match="lease"):

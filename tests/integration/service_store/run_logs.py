@@ -44,7 +44,7 @@ def log_of(
         seed=0,
         steps_budget={},
     )
-    told = (
+    measured = (
         sample(default, 300.0, Phase.WARMUP),
         sample(default, 100.0, Phase.BASELINE),
         sample(default, 100.0, Phase.BASELINE),
@@ -55,7 +55,7 @@ def log_of(
         sample(adopted, 83.0, Phase.ADOPTION),
     )
     samples: list[Record] = [
-        sample_record(item, t_s=1.0, run_id=run_id, window=number) for number, item in enumerate(told)
+        sample_record(item, t_s=1.0, run_id=run_id, window=number) for number, item in enumerate(measured)
     ]
     ending: list[Record] = [
         AdoptionRecord(9.0, run_id, PAIRS, 0.2, 0.15, 0.25, "adopted"),

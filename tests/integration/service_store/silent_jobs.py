@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that said something of themselves, or reported, some time ago."""
+"""Jobs whose last state or report is some time ago."""
 
 from collections.abc import Sequence
 

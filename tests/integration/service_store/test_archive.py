@@ -51,9 +51,9 @@ def fill(service: Service) -> None:
     first, second = study_of(service), study_of(service, replace(KEY, layout=(2, 2)), name="räsnet \u2192 50")
     for job_id in ("job-1", "job-2"):
         measure(service, first, job_id, BETTER, 80.0 + 1 / 3)
-    asked = service.suggestions.ask(second.study_id, new_id(), "job-3", 60.0)
+    leased = service.suggestions.ask(second.study_id, new_id(), "job-3", 60.0)
     odd = [
-        (asked.trial_id, result("job-3", asked.config, fencing_token=9)),
+        (leased.trial_id, result("job-3", leased.config, fencing_token=9)),
         (new_id(), result("job-3", OTHER, adoption=PairedTestResult(0.1, 0.05, 0.15, 6))),
         (new_id(), result("job-3", OTHER, adoption=PairedTestResult(100.0, 50.0, 150.0, 6))),
         (
@@ -182,7 +182,7 @@ def test_an_archive_that_is_not_whole_is_refused_whole(
 
 
 def test_an_export_of_the_schema_before_is_taken_without_a_last_line(service: Service) -> None:
-    """There it had none; whether it is whole cannot be told."""
+    """There it had none; whether it is whole is unknown."""
     measure(service, study_of(service), "job-1", BETTER, 80.0)
     lines = list(service.archive.export())
     service.studies.delete(study_of(service).study_id)

@@ -118,12 +118,12 @@ class Record:
         self._answered.clear()
         self._point, self._left = point, count
         with ThreadPoolExecutor(CLIENTS) as pool:
-            told = [pool.submit(self._tell, new_id(), number) for number in range(PER_KILL)]
+            calls = [pool.submit(self._tell, new_id(), number) for number in range(PER_KILL)]
             assert self._killed.wait(LIMIT_S)
             began_s = time.monotonic()
             self.server.start()
             self.readiness.wait(began_s, self.service.is_ready)
-            for one in told:
+            for one in calls:
                 one.result(LIMIT_S)
 
     def losses(self) -> dict[str, set[str]]:
@@ -149,13 +149,13 @@ class Record:
     def _tell(self, trial_id: str, number: int) -> None:
         """Report until it is acknowledged; the control's clients report once."""
         self.sent.add(trial_id)
-        told = result(f"job-{number % CLIENTS}", BETTER, 80.0 + number % 9)
-        while not self._is_told(trial_id, told) and self.writer_type is not HastyWriter:
+        report = result(f"job-{number % CLIENTS}", BETTER, 80.0 + number % 9)
+        while not self._is_told(trial_id, report) and self.writer_type is not HastyWriter:
             time.sleep(REST_S)
 
-    def _is_told(self, trial_id: str, told: ReportedResult) -> bool:
+    def _is_told(self, trial_id: str, report: ReportedResult) -> bool:
         try:
-            tell(self.service, self.study.study_id, trial_id, told)
+            tell(self.service, self.study.study_id, trial_id, report)
         except Unavailable:
             return False
         self.acknowledged.append(trial_id)

@@ -24,12 +24,12 @@ def study_id(service: Service, database: Database) -> str:
     for job_id in ("silent-2", "adopted"):
         measure(service, study, job_id, OTHER, 120.0 if job_id == "silent-2" else 80.0)
     service.jobs.put(study.study_id, "running", JobReport("running"))
-    said: tuple[tuple[str, SaidState], ...] = (
+    states: tuple[tuple[str, SaidState], ...] = (
         ("kept", "keeping_default"),
         ("adopted", "adopted"),
         ("untested", "adopted"),
     )
-    for later, (job_id, state) in enumerate(said):
+    for later, (job_id, state) in enumerate(states):
         service.jobs.put(study.study_id, job_id, JobReport(state))
         with database.writing() as connection:
             facts = job_facts.update().where(job_facts.c.job_id == job_id)

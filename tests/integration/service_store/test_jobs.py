@@ -149,8 +149,8 @@ def test_a_name_finds_the_model_that_most_tokens_call_so(service: Service, datab
     def measured(key: StudyKey, *names: str) -> None:
         for token in names:
             study = service.studies.find_or_create(key, space_json=space, model_name="net", token_id=token)
-            told = replace(result(f"{token} {key.model[-4:]}", phase=Phase.BASELINE), token_id=token)
-            tell(service, study.study_id, new_id(), told)
+            report = replace(result(f"{token} {key.model[-4:]}", phase=Phase.BASELINE), token_id=token)
+            tell(service, study.study_id, new_id(), report)
 
     for number in range(4):
         measured(replace(KEY, hardware="c" * 64, model=f"{number:064x}"), tokens[0])

@@ -43,16 +43,16 @@ def test_jobs_that_ask_at_once_get_different_configs(service: Service) -> None:
     contested = new_id()
 
     with ThreadPoolExecutor(12) as pool:
-        asked = list(pool.map(lambda n: service.suggestions.ask(study_id, new_id(), f"job-{n}", 60.0), range(40)))
+        leased = list(pool.map(lambda n: service.suggestions.ask(study_id, new_id(), f"job-{n}", 60.0), range(40)))
 
-    assert 40 == len({suggestion.config for suggestion in asked})
+    assert 40 == len({suggestion.config for suggestion in leased})
     service.suggestions.ask(study_id, contested, "job-1", 60.0)
     with pytest.raises(TrialConflict, match="job-1"):
         service.suggestions.ask(study_id, contested, "job-2", 60.0)
 
 
 def test_a_config_whose_lease_ended_goes_to_another_job(service: Service, database: Database) -> None:
-    """Expired or released, it is the next to be given; the first job is told that it lost it."""
+    """Expired or released, it is the next to be given; the first job gets an error for its lost lease."""
     study_id = study_of(service).study_id
     first, second = (service.suggestions.ask(study_id, new_id(), "job-1", 60.0) for _ in range(2))
     end_lease(database, first.trial_id)
@@ -88,16 +88,16 @@ def test_a_job_that_comes_back_in_time_gets_a_new_token(service: Service, databa
 
 def test_a_trial_with_a_result_is_over(service: Service) -> None:
     """A trial with a result is neither suggested again nor released, even if it was reported without a lease."""
-    study_id, told = study_of(service).study_id, new_id()
-    asked = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
-    tell(service, study_id, asked.trial_id, result("job-1", asked.config))
-    tell(service, study_id, told, result("job-1", asked.config))
+    study_id, unleased = study_of(service).study_id, new_id()
+    suggestion = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
+    tell(service, study_id, suggestion.trial_id, result("job-1", suggestion.config))
+    tell(service, study_id, unleased, result("job-1", suggestion.config))
 
-    for trial_id in (asked.trial_id, told):
+    for trial_id in (suggestion.trial_id, unleased):
         with pytest.raises(TrialConflict, match="result"):
             service.suggestions.ask(study_id, trial_id, "job-1", 60.0)
     with pytest.raises(LeaseLost, match="result"):
-        service.suggestions.release(HeldLease(study_id, asked.trial_id, "job-1", 1))
+        service.suggestions.release(HeldLease(study_id, suggestion.trial_id, "job-1", 1))
     with pytest.raises(TrialNotFound):
         service.suggestions.renew(HeldLease(study_id, new_id(), "job-1", 1), 60.0)
     with pytest.raises(InvalidRequest, match="lease_s"):
@@ -109,8 +109,8 @@ def test_a_study_that_another_process_deleted_is_not_found(service: Service, dat
     study_id = study_of(service).study_id
     service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     cache = StudyCache(database)
-    problems, asked = DesignTasks(database, cache, ServiceLimits()), AskedSpace.of(cache.get(study_id))
-    assert problems.task_of(asked) is not None
+    problems, space = DesignTasks(database, cache, ServiceLimits()), AskedSpace.of(cache.get(study_id))
+    assert problems.task_of(space) is not None
     elsewhere = Service(Database.open(url), policy=ServiceLimits(design_workers=0))
     elsewhere.studies.delete(study_id)
     elsewhere.close()
@@ -119,15 +119,15 @@ def test_a_study_that_another_process_deleted_is_not_found(service: Service, dat
         with pytest.raises(StudyNotFound):
             service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     with pytest.raises(StudyNotFound):
-        problems.keep(asked, [DEFAULT])
+        problems.keep(space, [DEFAULT])
 
 
 def test_one_study_does_not_end_the_thread_that_designs() -> None:
     """The next study is designed for, whatever error the problem of one raises."""
-    asked: list[str] = []
+    designed: list[str] = []
 
     def task_of(wanted: AskedSpace) -> None:
-        asked.append(wanted.study_id)
+        designed.append(wanted.study_id)
         if wanted.study_id == "odd":
             raise ZeroDivisionError
 
@@ -135,10 +135,10 @@ def test_one_study_does_not_end_the_thread_that_designs() -> None:
     designing.start()
     for study_id in ("odd", "next"):
         designing.want(AskedSpace(study_id, "", search_space({}, DEFAULT)))
-        wait_until(lambda: study_id in asked)  # noqa: B023  (called at once)
+        wait_until(lambda: study_id in designed)  # noqa: B023  (called at once)
     designing.close()
 
-    assert ["odd", "next"] == asked
+    assert ["odd", "next"] == designed
 
 
 def test_without_a_designer_configs_fill_the_space(service: Service) -> None:
@@ -146,12 +146,12 @@ def test_without_a_designer_configs_fill_the_space(service: Service) -> None:
     study = study_of(service)
     space = search_space({}, DEFAULT)
 
-    asked = [service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0) for _ in range(8)]
+    leased = [service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0) for _ in range(8)]
 
     seed = int(study.study_id[:8], 16)
-    assert [filling_config(space, seed, index) for index in range(8)] == [item.config for item in asked]
-    assert DEFAULT == asked[0].config
-    assert all(space.contains(item.config) for item in asked)
+    assert [filling_config(space, seed, index) for index in range(8)] == [item.config for item in leased]
+    assert DEFAULT == leased[0].config
+    assert all(space.contains(item.config) for item in leased)
     many = [filling_config(space, seed, index) for index in itertools.chain(range(70), range(200, 210))]
     assert len(many) == len(set(many))
 
@@ -169,13 +169,13 @@ def test_a_designer_in_its_own_process_fills_the_queue(template: Callable[[str],
     wait_until(lambda: service.load().queued_suggestions == 2)
     killed = service.process_ids()
     os.kill(killed[0], signal.SIGKILL)
-    asked = [service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0) for _ in range(2)]
+    leased = [service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0) for _ in range(2)]
     wait_until(lambda: service.load().queued_suggestions == 2)
 
     space = search_space({}, DEFAULT)
-    assert ["gp", "gp"] == [item.designer for item in asked]
-    assert 2 == len({item.config for item in asked})
-    assert all(space.contains(item.config) for item in asked)
+    assert ["gp", "gp"] == [item.designer for item in leased]
+    assert 2 == len({item.config for item in leased})
+    assert all(space.contains(item.config) for item in leased)
     replaced = service.process_ids()
     assert 1 == len(replaced)
     assert killed != replaced
@@ -196,11 +196,11 @@ def test_a_task_whose_process_is_killed_goes_to_the_next_one(template: Callable[
     (stopped,) = service.process_ids()
 
     os.kill(stopped, signal.SIGSTOP)
-    asked = service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0)
+    suggestion = service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0)
     time.sleep(0.3)  # for the task to be in the pipe; a process that died before it is replaced as well
     os.kill(stopped, signal.SIGKILL)
     wait_until(lambda: service.load().queued_suggestions == 1)
 
-    assert "gp" == asked.designer
+    assert "gp" == suggestion.designer
     assert (stopped,) != service.process_ids()
     service.close()

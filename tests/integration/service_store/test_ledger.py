@@ -47,16 +47,16 @@ def test_the_same_result_again_is_no_change_and_another_is_a_conflict(service: S
 
 
 def test_many_callers_are_stored_once_each(service: Service, database: Database) -> None:
-    """Every result is told three times from many threads at once; one row each."""
+    """Every result is reported three times from many threads at once; one row each."""
     study_id = study_of(service).study_id
-    told = [(new_id(), result(f"job-{n % 7}", BETTER, 80.0 + n)) for n in range(100)]
+    sent = [(new_id(), result(f"job-{n % 7}", BETTER, 80.0 + n)) for n in range(100)]
 
     with ThreadPoolExecutor(16) as pool:
-        statuses = list(pool.map(lambda item: tell(service, study_id, *item).status, told * 3))
+        statuses = list(pool.map(lambda item: tell(service, study_id, *item).status, sent * 3))
 
     assert 100 == statuses.count("new")
     assert 200 == statuses.count("same")
-    assert sorted(trial_id for trial_id, _ in told) == sorted(str(r["trial_id"]) for r in rows_of(database, study_id))
+    assert sorted(trial_id for trial_id, _ in sent) == sorted(str(r["trial_id"]) for r in rows_of(database, study_id))
 
 
 def test_a_result_after_the_lease_is_kept_as_late(service: Service, database: Database) -> None:
@@ -67,10 +67,10 @@ def test_a_result_after_the_lease_is_kept_as_late(service: Service, database: Da
         connection.execute(update(trials).where(trials.c.trial_id == expired.trial_id).values(expires_unix_s=0.0))
 
     stored = {
-        asked.trial_id: tell(
-            service, study_id, asked.trial_id, result("job-1", asked.config, fencing_token=token)
+        lease.trial_id: tell(
+            service, study_id, lease.trial_id, result("job-1", lease.config, fencing_token=token)
         ).status
-        for asked, token in ((expired, 1), (superseded, 7), (held, 1))
+        for lease, token in ((expired, 1), (superseded, 7), (held, 1))
     }
 
     assert {expired.trial_id: "late", superseded.trial_id: "late", held.trial_id: "new"} == stored
@@ -79,10 +79,10 @@ def test_a_result_after_the_lease_is_kept_as_late(service: Service, database: Da
 def test_another_jobs_trial_cannot_be_reported(service: Service) -> None:
     """A result for a trial under a lease comes from the job that asked for it."""
     study_id = study_of(service).study_id
-    asked = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
+    lease = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
 
     with pytest.raises(TrialConflict, match="job-1"):
-        tell(service, study_id, asked.trial_id, result("job-2", asked.config))
+        tell(service, study_id, lease.trial_id, result("job-2", lease.config))
 
 
 def test_an_impossible_result_is_refused_and_leaves_its_neighbours(service: Service, database: Database) -> None:
@@ -162,16 +162,16 @@ def test_derived_rows_are_those_of_a_rebuild(service: Service, database: Databas
     study_id = study_of(service).study_id
     space = search_space({}, DEFAULT)
     configs = [space.random(rng) for _ in range(6)]
-    told = []
+    results = []
     for number in range(300):
         phase = Phase.BASELINE if number % 5 == 0 else Phase.SEARCH
         config = DEFAULT if number % 5 == 0 else configs[number % 6]
         adoption = PairedTestResult(0.1, 0.05, 0.15, 6) if number % 11 == 1 else None
         step_ms = float(rng.uniform(10.0, 900.0))
-        told.append((new_id(), result(f"job-{number % 9}", config, step_ms, phase=phase, adoption=adoption)))
+        results.append((new_id(), result(f"job-{number % 9}", config, step_ms, phase=phase, adoption=adoption)))
 
     with ThreadPoolExecutor(4) as pool:
-        stored = list(pool.map(lambda start: service.ledger.tell_batch(study_id, told[start::20]), range(20)))
+        stored = list(pool.map(lambda start: service.ledger.tell_batch(study_id, results[start::20]), range(20)))
 
     with database.reading() as connection:
         incremental = summaries.everything(connection, study_id)

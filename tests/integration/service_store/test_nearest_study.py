@@ -33,13 +33,13 @@ def log_at(key: StudyKey, number: int) -> list[dict[str, object]]:
     return log_of(f"{key.model[-8:]}-{number}", key=key, default=default, adopted=adopted, others=others)
 
 
-def drawn_studies(rng: random.Random, asked: StudyKey) -> list[StudyKey]:
+def drawn_studies(rng: random.Random, query: StudyKey) -> list[StudyKey]:
     """Return other keys of the same model, no two of them equally far."""
     found: dict[float, StudyKey] = {}
     while len(found) < STUDIES:
-        key = drawn_key(rng, asked.model, one_host=len(asked.layout) == 1)
-        if key != asked and distance(asked, key) <= MAX_DISTANCE:
-            found.setdefault(distance(asked, key), key)
+        key = drawn_key(rng, query.model, one_host=len(query.layout) == 1)
+        if key != query and distance(query, key) <= MAX_DISTANCE:
+            found.setdefault(distance(query, key), key)
     return list(found.values())
 
 
@@ -47,21 +47,21 @@ def test_job_command_and_service_agree_on_the_nearest_study(service: Service, tm
     """For fifty keys, each with three other studies of its model on two machines in several layouts."""
     rng = random.Random(11)
     for number in range(KEYS):
-        asked = drawn_key(rng, f"{number:064x}", one_host=number % 2 == 0)
-        logs = [log_at(key, place) for place, key in enumerate(drawn_studies(rng, asked))]
+        wanted = drawn_key(rng, f"{number:064x}", one_host=number % 2 == 0)
+        logs = [log_at(key, place) for place, key in enumerate(drawn_studies(rng, wanted))]
         file = tmp_path / f"{number}.jsonl"
         file.write_text("".join(f"{json.dumps(record)}\n" for log in logs for record in log))
         for log in logs:
             service.ledger.take_run(log)
-        runs, default = StudyStore(file).runs(), default_config(asked.layout)
+        runs, default = StudyStore(file).runs(), default_config(wanted.layout)
 
-        prior = earlier_studies(runs, {**vars(asked)}, search_space({}, default), 0)[0].configs
-        query = StudyQuery(asked.model, asked.world_size, asked.layout[0], asked.hardware)
+        prior = earlier_studies(runs, {**vars(wanted)}, search_space({}, default), 0)[0].configs
+        query = StudyQuery(wanted.model, wanted.world_size, wanted.layout[0], wanted.hardware)
         command = recommend_from(runs, query, NOW_UNIX_S)
         answer = service.recommendations.find(
-            RecommendationQuery(asked.hardware, asked.world_size, asked.layout[0], asked.model)
+            RecommendationQuery(wanted.hardware, wanted.world_size, wanted.layout[0], wanted.model)
         )
 
-        assert ("nearest", command.key, command.distance) == (answer.source, answer.key, answer.distance), asked
+        assert ("nearest", command.key, command.distance) == (answer.source, answer.key, answer.distance), wanted
         assert Config(command.config).to_json() == Config(answer.config).to_json()
-        assert command.config["cycle_ms"] in {config["cycle_ms"] for config in prior}, asked
+        assert command.config["cycle_ms"] in {config["cycle_ms"] for config in prior}, wanted

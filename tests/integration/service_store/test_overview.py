@@ -164,8 +164,8 @@ def test_the_best_config_is_the_recommended_one(service: Service, overview: Over
     for name in ("alpha", "beta"):
         listed = overview.study(some[name]).study
         key = listed.key
-        asked = RecommendationQuery(key.hardware, 2, 2, model=key.model)
-        found = service.recommendations.find(asked)
+        query = RecommendationQuery(key.hardware, 2, 2, model=key.model)
+        found = service.recommendations.find(query)
 
         assert listed.best is not None
         assert (found.config, found.is_prior) == (listed.best.config, not listed.best.is_confirmed)

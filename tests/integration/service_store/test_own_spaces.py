@@ -61,8 +61,8 @@ def test_each_job_gets_configs_that_are_legal_for_it(service: Service, first_fix
         configs = [asked(service, study_id, space) for _ in range(12)]
         assert all(space.contains(config) for config in configs)
         assert len(set(configs)) > 6
-        told = [tell(service, study_id, new_id(), result("job-2", config)).status for config in configs]
-        assert {"new"} == set(told)
+        statuses = [tell(service, study_id, new_id(), result("job-2", config)).status for config in configs]
+        assert {"new"} == set(statuses)
     of_study = SearchSpace.from_json(service.studies.get(study_id).space)
     assert all(of_study.contains(asked(service, study_id)) for _ in range(12))
 

@@ -100,8 +100,8 @@ def test_windows_do_not_oppose_paired_tests(service: Service) -> None:
     for number in range(3):
         job_id = new_id()
         baseline = result(job_id, phase=Phase.BASELINE)
-        told = (baseline, result(job_id, BETTER, 250.0), baseline)
-        for item in told:
+        reports = (baseline, result(job_id, BETTER, 250.0), baseline)
+        for item in reports:
             tell(service, study.study_id, new_id(), replace(item, token_id=f"{ATTACKER[:-1]}{number}"))
 
     answer = found(service)
@@ -150,8 +150,8 @@ def test_tested_configs_come_before_promising_windows(service: Service) -> None:
     """However many untested configs a job has that look faster, each beside the baseline's windows."""
     study, job_id = study_of(service), new_id()
     untested = [Config({**OTHER, "cycle_ms": 2.0 + number}) for number in range(3)]
-    told = [result(job_id, phase=Phase.BASELINE), *(result(job_id, config, 50.0) for config in untested)]
-    for item in [*told, result(job_id, phase=Phase.BASELINE)]:
+    reports = [result(job_id, phase=Phase.BASELINE), *(result(job_id, config, 50.0) for config in untested)]
+    for item in [*reports, result(job_id, phase=Phase.BASELINE)]:
         tell(service, study.study_id, new_id(), replace(item, token_id=HONEST))
     before = found(service)
 
@@ -211,12 +211,12 @@ def test_verdicts_are_told_with_every_reporters_word(service: Service, database:
     shown = Overview(database).study(study.study_id)
 
     (config,) = (item for item in shown.configs if item.config == BETTER)
-    said = {(stand.name, stand.token_id, stand.job_id, stand.stand, stand.tests) for stand in config.stands}
+    stands = {(stand.name, stand.token_id, stand.job_id, stand.stand, stand.tests) for stand in config.stands}
     assert {
         ("night run", team.token_id, named, "adopted", 1),
         ("user", user.token_id, None, "kept", 1),
         (open_job, None, open_job, "adopted", 1),
-    } == said
+    } == stands
     assert (3, 2) == (config.evidence.reporters, config.evidence.adopted)
     assert 3 == len(shown.jobs)
 
@@ -304,8 +304,8 @@ def test_an_archive_keeps_the_reporters(service: Service) -> None:
 def test_a_slow_down_in_the_search_makes_no_recommendation(service: Service, factor: float, begins_at: int) -> None:
     """Configs without an effect are not recommended, wherever a slow-down begins and however large it is."""
     study, job_id = study_of(service), new_id()
-    told = [None, BETTER, BETTER, None, OTHER, OTHER, None, BETTER, None]
-    for number, config in enumerate(told):
+    configs = [None, BETTER, BETTER, None, OTHER, OTHER, None, BETTER, None]
+    for number, config in enumerate(configs):
         step_ms = 100.0 * (factor if number >= begins_at else 1.0)
         window = result(job_id, phase=Phase.BASELINE) if config is None else result(job_id, config)
         tell(service, study.study_id, new_id(), replace(window, step_ms=StepTimes(step_ms, 1.0, step_ms)))

@@ -166,9 +166,9 @@ def objects() -> Tensors:
     everything: list[object] = [None] * size
     dist.all_gather_object(everything, {"rank": rank, "text": "x" * rank})
     assert [{"rank": peer, "text": "x" * peer} for peer in range(size)] == everything
-    said = [["from", 1]] if rank == 1 else [None]
-    dist.broadcast_object_list(said, 1)
-    assert [["from", 1]] == said
+    received = [["from", 1]] if rank == 1 else [None]
+    dist.broadcast_object_list(received, 1)
+    assert [["from", 1]] == received
     on_root: list[object] | None = [None] * size if rank == 0 else None
     dist.gather_object(rank, on_root, dst=0)
     assert rank != 0 or list(range(size)) == on_root

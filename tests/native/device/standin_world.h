@@ -113,7 +113,7 @@ class DeviceVector {
   const uint64_t memory_;
 };
 
-// The end of an operation whose caller is told and does not wait.
+// The end of an operation whose caller gets a callback and does not wait.
 class Told {
  public:
   OnEnd on_end() {

@@ -12,7 +12,7 @@ using testing::kDeadlineNs;
 using testing::run_hosts;
 using testing::run_world;
 
-// The rank that joined last, as this rank was told.
+// The rank that joined last, as reported to this rank.
 int64_t join(Engine& engine) {
   Handle handle = kNoHandle;
   EXPECT_TRUE(engine.join_async(handle).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allreduces whose callers are told of the end instead of waiting for it.
+// Allreduces whose callers get a callback at the end instead of waiting for it.
 #include <future>
 
 #include <gtest/gtest.h>

@@ -158,7 +158,7 @@ TEST(TlsSession, ARepeatedRecordIsRefused) {
   EXPECT_EQ(EBADMSG, pair.server().try_receive(received).error);
 }
 
-// All that a client has said is said again to a server under the same key.
+// All bytes of a client are sent again to a server under the same key.
 TEST(TlsSession, ARepeatedHandshakeIsRefused) {
   TlsPair honest;
   const std::pair<int, int> relayed = connected_sockets(SocketKind::kSocketPair);

@@ -24,8 +24,8 @@ def launch_workers(  # noqa: PLR0917  (their signature)
     env: dict[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Start workers and return them, each with `id`; they run a script of the project, or code."""
-    asked = {"n": n, "cpu": cpu, "memory": memory, "nvidia_gpu": nvidia_gpu, "kernel": kernel}
-    workers: list[dict[str, Any]] = _ask("launch_workers", **asked, script=script, code=code, env=env or {})
+    request = {"n": n, "cpu": cpu, "memory": memory, "nvidia_gpu": nvidia_gpu, "kernel": kernel}
+    workers: list[dict[str, Any]] = _ask("launch_workers", **request, script=script, code=code, env=env or {})
     return workers
 
 

@@ -62,12 +62,12 @@ def check_trees() -> None:
 def check_beginnings() -> None:
     """Parameters and plain data of one rank reach all."""
     params = {"w": x, "key": jax.random.key(rank), "step": rank, "rate": np.float32(rank), "table": np.full(2, rank)}
-    told = hvd.broadcast_parameters({**params, "name": "adam", "nothing": None}, root_rank=1)
-    assert (told["step"], told["name"], told["nothing"]) == (1, "adam", None), told
-    assert isinstance(told["step"], int)
-    assert told["rate"] == np.float32(1)
-    np.testing.assert_array_equal(told["table"], [1, 1])
-    np.testing.assert_array_equal(jax.random.key_data(told["key"]), jax.random.key_data(jax.random.key(1)))
+    received = hvd.broadcast_parameters({**params, "name": "adam", "nothing": None}, root_rank=1)
+    assert (received["step"], received["name"], received["nothing"]) == (1, "adam", None), received
+    assert isinstance(received["step"], int)
+    assert received["rate"] == np.float32(1)
+    np.testing.assert_array_equal(received["table"], [1, 1])
+    np.testing.assert_array_equal(jax.random.key_data(received["key"]), jax.random.key_data(jax.random.key(1)))
     assert hvd.broadcast_object({"epoch": rank, "x": x}, 1)["epoch"] == 1
     assert [item["rank"] for item in hvd.allgather_object({"rank": rank})] == list(range(size))
 

@@ -23,12 +23,12 @@ RANK, SIZE = hvd.rank(), hvd.size()
 
 def expect(words: str, function: Callable[[], Any]) -> None:
     """Check the words of the error of a compiled function."""
-    said = "no error"
+    message = "no error"
     try:
         jax.block_until_ready(function())
     except jax.errors.JaxRuntimeError as error:
-        said = str(error)
-    assert words in said, said
+        message = str(error)
+    assert words in message, message
 
 
 def check_orders() -> None:

@@ -228,12 +228,12 @@ def check_next_world_of_sets() -> None:
 
 def expect(kind: Any, words: str, function: Callable[[], Any]) -> None:
     """Check an error and its words."""
-    said = "no error"
+    message = "no error"
     try:
         jax.block_until_ready(function())
     except kind as error:
-        said = str(error)
-    assert words in said, said
+        message = str(error)
+    assert words in message, message
 
 
 def check_refusals() -> None:

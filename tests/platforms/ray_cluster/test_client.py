@@ -33,11 +33,11 @@ def test_an_executor_works_from_outside_of_the_cluster() -> None:
         run_on(
             head, [*environment, *start, *store, *ports], limit_s=LIMIT_S
         )  # without --block, which Ray Client fails under
-        said = run_on(
+        output = run_on(
             outside, [*environment, sys.executable, str(PROGRAM), f"ray://{head.address}:{PORT}"], limit_s=LIMIT_S
         )
 
-    found = json.loads(said.splitlines()[-1])
+    found = json.loads(output.splitlines()[-1])
     whole = [[0, 2, 2.0], [1, 2, 2.0]]
     assert found["is_client"]
     assert [whole] * 3 == [found["places"], found["again"], found["restarted"]]

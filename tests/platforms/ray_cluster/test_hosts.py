@@ -29,12 +29,12 @@ def node(host: Host, *options: str) -> Iterator[None]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
     assert process.stdout is not None
     try:
-        said = b""
+        output = b""
         for line in process.stdout:
-            said += line
+            output += line
             if STARTED in line:
                 break
-        assert STARTED in said, said.decode()
+        assert STARTED in output, output.decode()
         yield
     finally:
         process.kill()  # `nsenter` alone; Ray's processes end with the host
@@ -52,8 +52,8 @@ def test_ranks_on_two_nodes_meet_at_a_nodes_address() -> None:
         node(second, f"--address={first.address}:{PORT}"),
     ):
         program = ["env", f"PYTHONPATH={REPOSITORY}", *(f"{name}={value}" for name, value in QUIET.items())]
-        said = run_on(first, [*program, sys.executable, str(PROGRAM), f"{first.address}:{PORT}"], limit_s=240)
+        output = run_on(first, [*program, sys.executable, str(PROGRAM), f"{first.address}:{PORT}"], limit_s=240)
 
-    found = re.findall(r"(\d) 2 2\.0 \((\d), 2, 0, 1, \d\) tcp://(10\.77\.0\.[12]):\d+", said)
-    assert ["0", "1"] == [rank for rank, *_ in found], said
+    found = re.findall(r"(\d) 2 2\.0 \((\d), 2, 0, 1, \d\) tcp://(10\.77\.0\.[12]):\d+", output)
+    assert ["0", "1"] == [rank for rank, *_ in found], output
     assert 1 == len({address for *_, address in found})

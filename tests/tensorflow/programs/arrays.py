@@ -34,10 +34,10 @@ def case_objects() -> None:
         5: None,
         "e": np.empty((0, 2)),
     }
-    told = hvd.broadcast_object(data if hvd.rank() == hvd.size() - 1 else None, hvd.size() - 1)
-    assert hvd.size() - 1 == told["n"]
-    assert (BFLOAT16, [1.0, 1.0]) == (told["a"][1][0].dtype, told["a"][1][0].astype(float).tolist())
-    assert (np.float32, 0.5) == (type(told["a"][1][1]), told["a"][1][1])
+    received = hvd.broadcast_object(data if hvd.rank() == hvd.size() - 1 else None, hvd.size() - 1)
+    assert hvd.size() - 1 == received["n"]
+    assert (BFLOAT16, [1.0, 1.0]) == (received["a"][1][0].dtype, received["a"][1][0].astype(float).tolist())
+    assert (np.float32, 0.5) == (type(received["a"][1][1]), received["a"][1][1])
     for rank, other in enumerate(hvd.allgather_object({**data, "n": hvd.rank()})):
         assert rank == other["n"]
         assert np.array_equal(np.arange(3), other["a"][0])

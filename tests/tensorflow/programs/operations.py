@@ -88,9 +88,9 @@ def case_variables_and_objects() -> None:
         assert bool(variables[2])
     hvd.broadcast_([variables[0]], 0)
     data = {"step": hvd.rank(), "tensor": own(tf.bfloat16), "array": np.arange(2), "rate": 0.1}
-    told = hvd.broadcast_object(data, last)
-    assert (last, 0.1) == (told["step"], told["rate"])
-    assert_equal(own(tf.bfloat16, rank=last), told["tensor"])
+    received = hvd.broadcast_object(data, last)
+    assert (last, 0.1) == (received["step"], received["rate"])
+    assert_equal(own(tf.bfloat16, rank=last), received["tensor"])
     assert list(range(hvd.size())) == [other["step"] for other in hvd.allgather_object(data)]
     expect_error(hvd.ConfigError, "broadcast_variables(model.weights, 0)", lambda: hvd.broadcast_global_variables(0))
     expect_error(hvd.ConfigError, "needs variables", lambda: hvd.broadcast_variables([tf.ones(1)], 0))

@@ -76,9 +76,9 @@ def assert_alike(expected: Any, got: Any, tolerance: float) -> None:
     """Require equal weights up to rounding, and the same bits on all ranks."""
     for one, other in zip(expected.weights, got.weights, strict=True):
         assert np.allclose(one.numpy(), other.numpy(), tolerance, tolerance), (one, other)
-    told = hvd.allgather_object([weight.numpy() for weight in got.weights])
-    for weights in told:
-        assert all(np.array_equal(one, other) for one, other in zip(told[0], weights, strict=True))
+    gathered = hvd.allgather_object([weight.numpy() for weight in got.weights])
+    for weights in gathered:
+        assert all(np.array_equal(one, other) for one, other in zip(gathered[0], weights, strict=True))
 
 
 def case_fit() -> None:

@@ -63,10 +63,10 @@ def main() -> None:
         steps += LOOK_STEPS
         dist.barrier()
     engine = SESSION.require().engine
-    said = [None] * size
+    gathered = [None] * size
     weights = [[] if kind == "fsdp" else p.detach().flatten().tolist() for p in parameters]
-    dist.all_gather_object(said, (engine.config().hash(), weights))
-    assert said == said[:1] * size, said
+    dist.all_gather_object(gathered, (engine.config().hash(), weights))
+    assert gathered == gathered[:1] * size, gathered
     say(f"agreed, {engine.counters()['steps'] - steps} more marks than steps")
     dist.destroy_process_group()
 

@@ -123,7 +123,7 @@ struct NcclOpaque {
            (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH);
   }
 
-  // False once this rank is aborted. A lost peer is told, and waited for all the same, as a kernel does.
+  // False once this rank is aborted. A lost peer is reported, and waited for all the same, as a kernel does.
   bool wait_a_little_for(int peer) {
     if (is_aborted->load()) {
       return false;

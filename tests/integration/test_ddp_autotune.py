@@ -70,7 +70,6 @@ def test_the_job_ends_well(played: Sequence[Finished]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "bucket_cap_mb_list gives each bucket a size of its own",
         "the communication hook powerSGD_hook keeps a PowerSGDState",
         "the communication hook BuiltinCommHookType.FP16_COMPRESS cannot be moved",
         "the log AUTOTUNE_LOG='/nowhere/at/all.jsonl' cannot be written",

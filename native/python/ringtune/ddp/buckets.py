@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bucket sizes of DDP in bytes and as the tuner's config, and the search space."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ringtune.tuner import Config, NumberParameter, SearchSpace, Value
@@ -25,7 +25,7 @@ class BucketSizes:
     """Bucket sizes: a bucket is closed once it holds that many bytes.
 
     Attributes:
-        cap_bytes: Size of every bucket but the first.
+        cap_bytes: Size of every bucket but the first; of the largest one under `bucket_cap_mb_list`.
         first_bytes: Size of the first bucket, whose reduction begins the overlap with the backward pass.
     """
 
@@ -36,6 +36,18 @@ class BucketSizes:
     def from_config(cls, config: Mapping[str, Value]) -> "BucketSizes":
         """Return the sizes that a config stands for; DDP counts MiB in 2^20 bytes and cuts fractions off."""
         return cls(int(float(config[CAP]) * MIB), int(config[FIRST]))
+
+    def applied_to(self, caps_bytes: Sequence[int]) -> tuple[int, ...]:
+        """Return a size for each bucket, in the proportions of those that a model was wrapped with.
+
+        Args:
+            caps_bytes: Sizes by `bucket_cap_mb_list`; the last holds for all further buckets. None: an empty tuple.
+        """
+        if not caps_bytes:
+            return ()
+        largest = max(caps_bytes)
+        others = [max(1, cap * self.cap_bytes // largest) for cap in caps_bytes[1:]]
+        return (self.first_bytes, *(others or [self.cap_bytes]))
 
     def words(self) -> tuple[int, int]:
         """Return the sizes as numbers."""

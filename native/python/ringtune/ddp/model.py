@@ -131,6 +131,7 @@ class DdpModel:
         model = self.module
         shapes = [(str(p.dtype), list(p.shape), list(p.stride())) for p in self.reduced.parameters]
         flags = [model.find_unused_parameters, model.static_graph, model.gradient_as_bucket_view]
+        flags += getattr(model, "bucket_bytes_cap_list", ())
         return digest_of([epoch, *words, shapes, flags])
 
     def prepared(self, words: Words) -> PendingSettings:

@@ -68,8 +68,6 @@ def find_objection(model: DistributedDataParallel, *, accept_hook: bool) -> str 
         "mixed_precision=... ties its parameters to the buckets; use torch.autocast":
             inside.mixed_precision is not None,
         "delay_all_reduce_named_params takes parameters out of the buckets": bool(inside._delay_all_reduce_params),
-        "bucket_cap_mb_list gives each bucket a size of its own; leave it away":
-            bool(getattr(inside, "bucket_bytes_cap_list", ())),
         "optimizers that run in the backward pass are tied to the buckets":
             any(hasattr(parameter, "_in_backward_optimizers") for parameter in model.parameters()),
     }  # fmt: skip
@@ -95,7 +93,8 @@ def bucket_sizes(model: DistributedDataParallel) -> BucketSizes:
     inside: Any = model
     if hasattr(inside, "_bucket_config"):
         capacity = inside._bucket_config
-        return BucketSizes(int(capacity.bucket_bytes_cap), int(capacity.first_bucket_bytes_cap))
+        first, *_ = (*capacity.per_bucket_bytes_caps, capacity.first_bucket_bytes_cap)
+        return BucketSizes(int(capacity.bucket_bytes_cap), int(first))
     is_cap = not getattr(inside, "bucket_bytes_cap_default", True)
     wrapped_with = inside.bucket_bytes_cap if is_cap else dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
     return BucketSizes(int(inside.bucket_bytes_cap), int(vars(model).get("_ringtune_first_bucket_bytes", wrapped_with)))
@@ -185,7 +184,10 @@ def _first_bucket_bytes(model: Any, sizes: BucketSizes) -> Iterator[None]:
     """Make DDP's own code build a reducer with these sizes, wherever it looks for the first bucket's size."""
     if hasattr(model, "_bucket_config"):
         model._bucket_config = replace(
-            model._bucket_config, bucket_bytes_cap=sizes.cap_bytes, first_bucket_bytes_cap=sizes.first_bytes
+            model._bucket_config,
+            bucket_bytes_cap=sizes.cap_bytes,
+            first_bucket_bytes_cap=sizes.first_bytes,
+            per_bucket_bytes_caps=sizes.applied_to(model.bucket_bytes_cap_list),  # the list of the constructor
         )
         model.bucket_bytes_cap_default = sizes.first_bytes < sizes.cap_bytes
         yield

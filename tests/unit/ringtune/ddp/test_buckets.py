@@ -20,6 +20,25 @@ def test_a_config_has_ddps_own_name_and_unit() -> None:
     assert {"bucket_cap_mb": 25.0, "first_bucket_bytes": MIB} == dict(DEFAULT.to_config())
 
 
+@pytest.mark.parametrize(
+    ("caps", "sizes", "applied"),
+    [
+        ((), BucketSizes(2, 1), ()),
+        ((5,), BucketSizes(5, 5), (5, 5)),
+        ((5,), BucketSizes(9, 5), (5, 9)),
+        ((1, 2, 8), BucketSizes(8, 1), (1, 2, 8)),
+        ((1, 2, 8), BucketSizes(16, 3), (3, 4, 16)),
+        ((1, 2, 8), BucketSizes(1, 1), (1, 1, 1)),
+        ((8, 2, 4), BucketSizes(4, 8), (8, 1, 2)),
+    ],
+)
+def test_a_list_of_sizes_keeps_its_proportions(
+    caps: tuple[int, ...], sizes: BucketSizes, applied: tuple[int, ...]
+) -> None:
+    """The first bucket has its own size, the others scale with the largest, and the sizes as wrapped give the list."""
+    assert applied == sizes.applied_to(caps)
+
+
 def test_the_space_of_a_large_model_is_the_whole_range() -> None:
     """1 to 256 MiB, on a logarithmic scale."""
     cap, first = bucket_space(DEFAULT, 10**10, is_fixed=False).parameters

@@ -61,6 +61,23 @@ def rebuild(model: Any) -> Rebuild:
     return Rebuild(model, ReducedParameters.of(model), SIZES)
 
 
+def test_a_list_of_bucket_sizes_is_scaled_and_comes_back() -> None:
+    """A model with `bucket_cap_mb_list` is cut by sizes in its proportions, and by its own list under its own sizes."""
+    model = trainable(bucket_cap_mb_list=[0.0001, 0.0003, 0.0006])
+    step(model)
+    as_wrapped, caps = bucket_sizes(model), model._bucket_config.per_bucket_bytes_caps
+
+    for sizes, rebuilt in ((BucketSizes(2 * caps[2], caps[0]), "288, 576"), (as_wrapped, "288, 320, 256")):
+        Rebuild(model, ReducedParameters.of(model), sizes).commit()
+        for _ in range(3):
+            step(model)
+        assert sizes == bucket_sizes(model)
+        assert rebuilt == model._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+
+    assert find_objection(model, accept_hook=True) is None
+    assert caps == model._bucket_config.per_bucket_bytes_caps
+
+
 def test_a_commit_brings_the_new_buckets() -> None:
     """Cut by size from the second step on, with the communication hook that was there; the old reducer is gone."""
     model = trainable()

@@ -33,8 +33,8 @@ inline std::vector<Reduction> all_reductions(int ranks) {
   return all;
 }
 
-// Whether tests take many chunks of it: each dtype's sum, and each operation on float32. Chunks go their ways whatever
-// the pair of dtype and operation.
+// Returns whether tests take many chunks of it: each dtype's sum, and each operation on float32. Chunks go their ways
+// whatever the pair of dtype and operation.
 inline bool goes_in_many_chunks(const Reduction& reduction) {
   return reduction.op == ReduceOp::kSum || reduction.dtype == DataType::kFloat32;
 }

@@ -60,10 +60,10 @@ def _short_functions_of(source: str) -> Iterator[tuple[int, str]]:
         for node in nodes
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
     )
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_private(node):
-            if uses[node.name] == 1 and _body_lines(node) <= SHORT:
-                yield node.lineno, node.name
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for function in functions:
+        if _is_private(function) and uses[function.name] == 1 and _body_lines(function) <= SHORT:
+            yield function.lineno, function.name
 
 
 def _is_private(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -60,8 +60,8 @@ def broadcast_object(
     prefix = world.handles.name_for("object", name)
     is_root = world.rank == process_set.rank_of(root_rank)
     message = _Message(obj, leaf_types) if is_root else None
-    told = [0, 0] if message is None else [len(message.text), int(message.is_sound)]
-    length, is_sound = broadcast(np.array(told), root_rank, name=f"{prefix}.length", process_set=process_set).tolist()
+    header = [0, 0] if message is None else [len(message.text), int(message.is_sound)]
+    length, is_sound = broadcast(np.array(header), root_rank, name=f"{prefix}.length", process_set=process_set).tolist()
     own = np.zeros(length, np.uint8) if message is None else np.frombuffer(message.text, np.uint8)
     text = broadcast(own, root_rank, name=f"{prefix}.text", process_set=process_set).tobytes()
     if not is_sound:

@@ -17,7 +17,7 @@ class RankWords:
     """The words of all ranks.
 
     Attributes:
-        has_update: Whether a rank was told that workers come or leave.
+        has_update: Whether a rank knows that workers come or leave.
         words: Words of each rank, in rank order.
     """
 
@@ -26,11 +26,11 @@ class RankWords:
 
 
 def agree(words: Sequence[int], *, has_update: bool) -> RankWords:
-    """Tell this rank's words and return those of all; every rank calls it at the same point of the training.
+    """Send this rank's words and return those of all; every rank calls it at the same point of the training.
 
     Args:
         words: Integers; as many on every rank.
-        has_update: Whether this rank was told that workers come or leave.
+        has_update: Whether this rank knows that workers come or leave.
 
     Raises:
         MismatchError: If ranks have different numbers of words.
@@ -40,9 +40,9 @@ def agree(words: Sequence[int], *, has_update: bool) -> RankWords:
     table = np.zeros(1 + size() * count, np.int64)
     table[0] = int(has_update)
     table[1 + own * count : 1 + (own + 1) * count] = words
-    told = allreduce(table, op=Sum, name="elastic.agreement")
-    rows = told[1:].reshape(size(), count).tolist()
-    return RankWords(bool(told[0] > 0), tuple(tuple(row) for row in rows))
+    total = allreduce(table, op=Sum, name="elastic.agreement")
+    rows = total[1:].reshape(size(), count).tolist()
+    return RankWords(bool(total[0] > 0), tuple(tuple(row) for row in rows))
 
 
 def newest(version: int) -> tuple[int, int]:

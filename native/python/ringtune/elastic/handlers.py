@@ -42,7 +42,7 @@ class StateHandler:
         """
 
     def counters(self, name: str, value: Any) -> Mapping[str, int]:
-        """Return integers of the value that tell how far the training is, by name.
+        """Return integers of the value that measure the training's progress, by name.
 
         Args:
             name: Name of the value.

@@ -20,7 +20,7 @@ class HostsUpdatedInterrupt(RuntimeError):  # noqa: N818  (Horovod's name)
 
 
 def is_loss(error: BaseException) -> bool:
-    """Return whether an error, or one that it was raised from, says that the world is lost.
+    """Return whether an error, or one that it was raised from, means that the world is lost.
 
     A `MismatchError` is a fault of the program and no loss: the engine stays usable, and the same steps would end the
     same way.

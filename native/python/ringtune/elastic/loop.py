@@ -30,7 +30,7 @@ def run(func: Callable[..., Result]) -> Callable[..., Result]:
     meet again at a commit, and keep the training's progress. Any other exception passes.
 
     Args:
-        func: Training function; it goes on from where its state says.
+        func: Training function; it goes on from the progress in its state.
 
     Raises:
         EngineError: If the world is lost and the launcher makes no further meeting.
@@ -46,7 +46,7 @@ def elastic(
     Args:
         func: Training function.
         membership: This process's way into one world after the other.
-        is_loss: Returns whether an error says that the world is lost.
+        is_loss: Returns whether an error means that the world is lost.
     """
 
     @functools.wraps(func)
@@ -86,7 +86,7 @@ def elastic(
 
 @contextmanager
 def _last_words(state: State, membership: WorldMembership, is_loss: Callable[[BaseException], bool]) -> Iterator[None]:
-    """Tell the launcher of an error that ends this worker, and where the training is."""
+    """Report an error that ends this worker to the launcher, with the training's progress."""
     try:
         yield
     except HostsUpdatedInterrupt:

@@ -15,7 +15,7 @@ class WorldMembership:
         return SESSION.rendezvous is not None
 
     def has_update(self) -> bool:
-        """Return whether the server has told this rank that workers come or leave."""
+        """Return whether the server has announced to this rank that workers come or leave."""
         return SESSION.rendezvous is not None and SESSION.rendezvous.has_update()
 
     def join(self) -> None:
@@ -32,7 +32,7 @@ class WorldMembership:
             SESSION.rendezvous.patience_s = SESSION.require().settings.timeout_s
 
     def note_progress(self, progress: Progress, failure: str = "") -> None:
-        """Tell the launcher, at the next meeting or at the end of this process, how far the training is.
+        """Report the training's progress to the launcher, at the next meeting or at the end of this process.
 
         Args:
             progress: Place of the training.
@@ -42,6 +42,6 @@ class WorldMembership:
             SESSION.rendezvous.progress, SESSION.rendezvous.failure = progress, failure
 
     def set_unfinished(self, is_unfinished: bool) -> None:
-        """Tell the launcher whether the end of this process, even a normal one, is the loss of a worker."""
+        """Report to the launcher whether the end of this process, even a normal one, is the loss of a worker."""
         if SESSION.rendezvous is not None:
             SESSION.rendezvous.is_unfinished = is_unfinished

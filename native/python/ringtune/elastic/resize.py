@@ -34,7 +34,7 @@ ResizePolicy = Callable[[Resize], None]
 
 
 def keep_learning_rate(resize: Resize) -> None:
-    """Leave the learning rate, and say so once per resize: the default, as in Horovod.
+    """Leave the learning rate, and print so once per resize: the default, as in Horovod.
 
     A program that was written for Horovod sets its learning rate in a reset callback; any other default would scale it
     twice.

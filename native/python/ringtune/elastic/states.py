@@ -40,7 +40,7 @@ class State:
         """Let the state ask for updates; `run` calls it.
 
         Args:
-            has_update: Returns whether this rank was told that workers come or leave.
+            has_update: Returns whether this rank knows that workers come or leave.
         """
         self._look_for_update = has_update
 
@@ -119,7 +119,7 @@ class State:
         return f", at {', '.join(shown)}" if shown else ""
 
     def _counters(self) -> dict[str, int]:
-        """Return integers that tell how far the training is, by name."""
+        """Return integers that measure the training's progress, by name."""
         return {}
 
     def _agree(self) -> bool:
@@ -217,16 +217,16 @@ class ObjectState(State):
         is_root = _rank_of_world() == root
         own = {name: handler.live(getattr(self, name)) for name, handler in self._handlers.items()}
         origin = {"size": self._size, "lineage": self._lineage, "next": secrets.randbits(LINEAGE_BITS)}
-        told = self._broadcast({**origin, "values": own}, root)
-        self._check_names(told["values"], root)
-        is_current = (version, told["lineage"]) == (self._version, self._lineage)
+        received = self._broadcast({**origin, "values": own}, root)
+        self._check_names(received["values"], root)
+        is_current = (version, received["lineage"]) == (self._version, self._lineage)
         for name, handler in self._handlers.items():
             value = getattr(self, name)
             if not is_root:
-                value = handler.load(value, told["values"][name])
+                value = handler.load(value, received["values"][name])
                 self._set(name, value)
             handler.synced(value, f"elastic.{name}", is_current=is_current)
-        self._version, self._size, self._lineage = version, told["size"], told["next"]
+        self._version, self._size, self._lineage = version, received["size"], received["next"]
         self._follow_size()
         self.save()
 
@@ -235,17 +235,17 @@ class ObjectState(State):
         return ValueHandler(name, value)
 
     def _broadcast(self, tree: dict[str, Any], root: int) -> Any:
-        """Return the root's tree on every rank; a rank's own says where it has room for arrays of the root."""
+        """Return the root's tree on every rank; a rank's own shows where it has room for arrays of the root."""
         return broadcast_object(tree, root, "elastic.state")
 
     def _set(self, name: str, value: Any) -> None:
         """Set a value without saving it."""
         super().__setattr__(name, value)
 
-    def _check_names(self, told: Mapping[str, Any], root: int) -> None:
-        if set(told) != set(self._handlers):
+    def _check_names(self, values: Mapping[str, Any], root: int) -> None:
+        if set(values) != set(self._handlers):
             raise ConfigError(
-                f"the state of rank {root} has {', '.join(sorted(told)) or 'nothing'}, and that of rank "
+                f"the state of rank {root} has {', '.join(sorted(values)) or 'nothing'}, and that of rank "
                 f"{_rank_of_world()} has {', '.join(sorted(self._handlers)) or 'nothing'}; run one program on all ranks"
             )
 

@@ -41,7 +41,7 @@ class CudaMemory:
     """See `MemoryWatch`; the memory of one GPU."""
 
     def __init__(self, device: torch.device, limit_bytes: int | None) -> None:
-        """Begin with the peak at zero; without a limit take the memory that is free now, less a tenth of the GPU."""
+        """Begin with the peak at zero; without a limit take all that other processes leave, less a tenth of the GPU."""
         self._device = device
         self.limit_bytes = limit_bytes or self._allowed()
         self.reset()

@@ -117,8 +117,8 @@ def _compile(command: list[str]) -> None:
             f"the compiler {command[0]} cannot be run ({error}); install g++, or name a compiler with --compiler"
         ) from error
     if finished.returncode != 0:
-        said = "\n".join(finished.stderr.strip().splitlines()[:_LINES_OF_ERROR])
-        raise ConfigError(f"the operations could not be compiled: {' '.join(command)}\n{said}")
+        output = "\n".join(finished.stderr.strip().splitlines()[:_LINES_OF_ERROR])
+        raise ConfigError(f"the operations could not be compiled: {' '.join(command)}\n{output}")
 
 
 def _writable_folder() -> Path:

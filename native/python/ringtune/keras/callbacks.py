@@ -88,11 +88,11 @@ class MetricAverageCallback(keras.callbacks.Callback):  # type: ignore[misc]  # 
         """Replace the metrics in `logs`."""
         del epoch
         own = {} if logs is None else logs
-        told = arrays.allgather_object(
+        gathered = arrays.allgather_object(
             {name: float(value) for name, value in own.items()}, process_set=self._process_set
         )
         for name in own:
-            own[name] = float(np.mean([metrics[name] for metrics in told if name in metrics]))
+            own[name] = float(np.mean([metrics[name] for metrics in gathered if name in metrics]))
 
 
 class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):  # type: ignore[misc]  # Keras has no types
@@ -234,7 +234,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
             warmup_epochs: Number of epochs in which it is reached.
             momentum_correction: See `LearningRateScheduleCallback`.
             steps_per_epoch: See `LearningRateScheduleCallback`.
-            verbose: Whether rank 0 says when it is over.
+            verbose: Whether rank 0 prints its end.
         """
         super().__init__(
             initial_lr,
@@ -248,7 +248,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self._is_verbose = verbose > 0
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        """Say when the warm-up is over."""
+        """Print the end of the warm-up."""
         super().on_epoch_end(epoch, logs)
         world = world_of(global_process_set)
         if self._is_verbose and epoch == self._warmup_epochs - 1 and world.rank == 0:

@@ -27,8 +27,8 @@ class RayExecutor:
     """Runs functions on ranks that are Ray actors; the functions call `init()` of their front end.
 
     The actors and their objects live from `start()` to `shutdown()`. `with RayExecutor(...) as executor:` shuts it down
-    at the end. Ranks of a node are neighbours, and this process's settings (`AUTOTUNE*`, `RINGTUNE_*`, `HOROVOD_*`) go to
-    all.
+    at the end. Ranks of a node are neighbours, and this process's settings (`AUTOTUNE*`, `RINGTUNE_*`, `HOROVOD_*`) go
+    to all.
     """
 
     def __init__(

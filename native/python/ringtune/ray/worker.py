@@ -106,7 +106,7 @@ class RankWorker:
         return self._guarded(function, args, kwargs)
 
     def train(self, function: Callable[[], Any]) -> Any:
-        """Return the result of an elastic job's function, and tell the rendezvous how this worker has ended."""
+        """Return the result of an elastic job's function, and report to the rendezvous how this worker has ended."""
         try:
             result = function()
         except BaseException:

@@ -8,7 +8,7 @@ class RankFailedError(RingtuneError):
     """A rank of `ringtune.run` raised, was killed, or took too long; no rank runs any more.
 
     Attributes:
-        rank: The first that failed; None where none could say so.
+        rank: The first that failed; None where none could report it.
         traceback_text: Its traceback; empty where there is none.
     """
 

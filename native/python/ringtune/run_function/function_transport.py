@@ -64,7 +64,7 @@ def describe(function: Callable[..., Any]) -> Described:
 
 
 def _is_importable(thing: Any) -> bool:
-    """Tell whether another process finds this very thing by its module and name."""
+    """Return whether another process finds this very thing by its module and name."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
     if not isinstance(module, str) or module == "__main__" or not name.isidentifier():
         return False
@@ -145,13 +145,13 @@ class _Collected:
 
 
 def _is_plain(thing: Any) -> bool:
-    """Tell whether it is of a kind that plain data has; its contents are looked at when it is sent."""
+    """Return whether it is of a kind that plain data has; its contents are looked at when it is sent."""
     is_builtin = thing is None or isinstance(thing, bool | int | float | str | list | tuple | dict)
     return is_builtin or take_apart(thing) is not None
 
 
 def _is_leaf(thing: Any) -> bool:
-    """Tell whether it is an array or a tensor, without importing numpy or torch."""
+    """Return whether it is an array or a tensor, without importing numpy or torch."""
     kinds = (("numpy", "ndarray"), ("numpy", "generic"), ("torch", "Tensor"))
     known = [getattr(sys.modules[module], kind) for module, kind in kinds if module in sys.modules]
     return isinstance(thing, tuple(known))

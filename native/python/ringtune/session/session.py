@@ -31,7 +31,7 @@ class Session:
     """Holds the world between `init()` and `shutdown()`. Changed from the main thread; reading is safe anywhere.
 
     Attributes:
-        callbacks: Told of the tuner's work; they outlive a world.
+        callbacks: Receivers of the tuner's events; they outlive a world.
         global_process_set: The set of all ranks; usable while there is a world.
         rendezvous: Connection to the rendezvous server that gives this process its place, also between two worlds;
             None where the job was started in another way.
@@ -139,7 +139,7 @@ class Session:
         self._join(environ, partial(self._finder, environ, generation), process_sets, is_first=generation == 0)
 
     def lend(self, find: FindPlace, environ: Mapping[str, str]) -> None:
-        """Join a world whose place torch tells to its process group, until `release` or `shutdown`.
+        """Join a world whose place torch gives to its process group, until `release` or `shutdown`.
 
         Args:
             find: Returns this process's place, within a time limit in seconds.
@@ -253,7 +253,7 @@ class Session:
         world.shutdown()
 
     def _leave(self) -> None:
-        """Leave the world, at the end of the interpreter; the exit code, known after it, tells the job how it ended."""
+        """Leave the world, at the end of the interpreter; the exit code, known after it, is the job's outcome."""
         if os.getpid() == self._pid:
             for world in list(self._others.values()):
                 self.leave(world)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one way from a front end into the engine: pointers, shapes and dtypes in, handles out.
 
-A front end describes its tensors as `Operand`s and says how a result is made of the engine's; names, checks and
-objects that must live until the engine is done are the same for all. This module knows no framework.
+A front end describes its tensors as `Operand`s and makes its result of the engine's; names, checks and objects that
+must live until the engine is done are the same for all. This module knows no framework.
 
 Dtypes are the engine's numbers, positions in `DTYPES`.
 """

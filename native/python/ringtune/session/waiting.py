@@ -35,7 +35,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join(device: int = -1) -> int:
-    """Say that this rank has no more data, and wait until every rank says so.
+    """Announce that this rank has no more data, and wait until every rank has done so.
 
     Meanwhile this rank takes part in the others' allreduces with zeros; Min, Max and Product fail then, and so does
     any other operation.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session of Spark that a job runs in, classic or Spark Connect, and the settings that it tells."""
+"""The session of Spark that a job runs in, classic or Spark Connect, and its settings."""
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ def is_connect(session: SparkSession) -> bool:
 
 
 def setting(session: SparkSession, name: str) -> str | None:
-    """Return a setting of the cluster or the session; None where it is not set, or the server does not tell it."""
+    """Return a setting of the cluster or the session; None where it is not set, or the server hides it."""
     try:
         value = session.conf.get(name, None)
     except Exception:  # noqa: BLE001  (shared clusters refuse to tell some settings, each by an error of its own)

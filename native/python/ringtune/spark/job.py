@@ -116,8 +116,8 @@ def run_call(
     if ranks is None:
         ranks = default_ranks(session)
         if not is_silent:
-            told = counted(ranks, "rank")
-            write_line(f"ringtune.spark: runs {told}, the application's parallelism; num_proc chooses another")
+            number = counted(ranks, "rank")
+            write_line(f"ringtune.spark: runs {number}, the application's parallelism; num_proc chooses another")
     wait_for_slots(session, ranks, limit_s)
     if not streams:
         return _results(_rows(session, call, ranks, limit_s), ranks)

@@ -33,12 +33,12 @@ def failure_in(text: str) -> RankFailedError | None:
 
 
 def is_consequence(error: BaseException | None) -> bool:
-    """Return whether an error comes from the loss of another rank, whose own error tells more."""
+    """Return whether an error comes from the loss of another rank, whose own error has the cause."""
     return _comes_from(error, PeerLostError)
 
 
 def is_dismissal(error: BaseException) -> bool:
-    """Return whether an error, such as the `SystemExit` of `init()`, says that the job does without this rank."""
+    """Return whether an error, such as the `SystemExit` of `init()`, means that the job does without this rank."""
     return _comes_from(error, DismissedError)
 
 

@@ -30,8 +30,8 @@ class Slots:
     """Task slots.
 
     Attributes:
-        there: Slots of the executors that have registered; None where the session does not tell.
-        most: Slots that the session's settings allow at most; None where they do not say.
+        there: Slots of the executors that have registered; None where the session does not report them.
+        most: Slots that the session's settings allow at most; None where they set no limit.
     """
 
     there: int | None
@@ -138,7 +138,7 @@ def find_slots(session: SparkSession) -> Slots:
 
 
 def _slots_by_settings(session: SparkSession) -> int | None:
-    """Return the slots that the settings allow at most; None where they do not say."""
+    """Return the slots that the settings allow at most; None where they set no limit."""
     cpus = float(setting(session, "spark.task.cpus") or 1)
     master = setting(session, "spark.master") or ""
     if match := _LOCAL.fullmatch(master):

@@ -57,14 +57,14 @@ def _meet(context: BarrierTaskContext) -> MeetingPoint:
     """Return the meeting point of the stage's tasks; on rank 0 the session gets the socket that is open there."""
     SESSION.forget_place()
     sites = [Site.from_text(text) for text in context.allGather(_own_site(context).to_text())]
-    listener, told = None, {}
+    listener, message = None, {}
     if context.partitionId() == 0:
         try:
             listener, point = open_meeting_point(sites)
-            told = {"rendezvous": point.rendezvous, "job_key": point.job_key}
+            message = {"rendezvous": point.rendezvous, "job_key": point.job_key}
         except ConfigError as error:
-            told = {"failure": str(error)}
-    answer = json.loads(context.allGather(json.dumps(told))[0])
+            message = {"failure": str(error)}
+    answer = json.loads(context.allGather(json.dumps(message))[0])
     if "failure" in answer:
         raise ConfigError(f"rank 0: {answer['failure']}")
     if listener is not None:

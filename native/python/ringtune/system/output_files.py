@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a command writes where it was told to: whole, and never through another user's link.
+"""Files that a command writes to a given path: whole, and never through another user's link.
 
 In a folder where everybody may create files, such as `/tmp`, another user may have linked a name to a file of this
 user's. There a link is refused, as it is for the tuning log.

@@ -36,7 +36,7 @@ def run(func: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def is_loss_in_graph(error: BaseException) -> bool:
-    """Return whether an error, or TensorFlow's error for one inside a graph, says that the world is lost."""
+    """Return whether an error, or TensorFlow's error for one inside a graph, means that the world is lost."""
     return is_loss(error) or (isinstance(error, tf.errors.OpError) and bool(LOSS_IN_TEXT.search(str(error))))
 
 

@@ -25,7 +25,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join() -> Any:
-    """Say that this rank has no more data, and wait until every rank says so; see `ringtune.session.waiting.join`.
+    """Announce that this rank has no more data, and wait until every rank has; see `ringtune.session.waiting.join`.
 
     Returns:
         The rank that joined last, the same on all ranks, as a tensor.

@@ -146,11 +146,11 @@ class AdasumMixin(WrappedOptimizer):
             handle.wait()
         except MismatchError:  # the numbers of parameters differ
             raise difference_of_parameters(self._process_set, named) from None
-        said = notes.read(table)
-        if said.has_news:
+        agreed = notes.read(table)
+        if agreed.has_news:
             check_same_parameters(world, self._process_set, named)
             self._has_news = False
-        return frozenset(said.absent)
+        return frozenset(agreed.absent)
 
     def _combine(self, world: World, parameter: torch.nn.Parameter, start: torch.Tensor) -> Handle:
         name = self._names[parameter]

@@ -234,6 +234,6 @@ def check_writable(operation: str, tensor: torch.Tensor) -> None:
 
 
 def mark_changed(tensor: torch.Tensor) -> None:
-    """Tell autograd that the tensor's memory was written behind its back."""
+    """Let autograd know that the tensor's memory was written behind its back."""
     if not tensor.is_inference():
         torch.autograd.graph.increment_version(tensor)

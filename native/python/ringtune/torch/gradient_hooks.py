@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks on the parameters of an optimizer: they tell its reducer that autograd has accumulated a gradient.
+"""Hooks on the parameters of an optimizer: they notify its reducer that autograd has accumulated a gradient.
 
 In the compiled form a hook submits a plain gradient itself, on the same objects as `GradientReducer.gradient_ready`,
 and hands every other one on. Plain are dense gradients on the CPU that travel as they are, after the first ones of a
@@ -41,7 +41,7 @@ class GradientHook:
         return self._reducer()
 
     def __call__(self, parameter: torch.Tensor) -> None:
-        """Tell the reducer of a parameter's gradient."""
+        """Notify the reducer of a parameter's gradient."""
         reducer = self._reducer()
         if reducer is not None:
             reducer.gradient_ready(parameter)

@@ -100,7 +100,7 @@ class RootText:
         self._process_set = process_set
 
     def told(self, text: bytes, failure: ConfigError | None) -> bytes:
-        """Send the length, then the text; a negative length says that the text is an error's."""
+        """Send the length, then the text; a negative length marks the text of an error."""
         if failure is not None:
             text = str(failure).encode()
         length = torch.tensor([-len(text) if failure is not None else len(text)], dtype=torch.int64, device="cpu")

@@ -17,7 +17,7 @@ from .objects import allgather_object
 from .parameter_names import NamedParameter, is_positional
 
 OPTIMIZER = "ringtune.optimizer"
-"""Name of all that optimizers of a process set tell each other. They step in turn, in one order on all ranks; a name
+"""Name of all messages of the optimizers of a process set. They step in turn, in one order on all ranks; a name
 made of their parameters would keep ranks apart whose parameters differ."""
 _DIGEST_PARTS = 4  # parts of 16 bits, whose squares can be summed over any number of ranks
 _SUM = Reduction(Sum)
@@ -60,8 +60,8 @@ def difference_of_parameters(process_set: ProcessSet, parameters: Sequence[Named
         EngineError: If the world is lost.
     """
     own = dict(zip([name for name, _ in parameters], _described(parameters), strict=True))
-    told = allgather_object([list(own), list(own.values())], f"{OPTIMIZER}.parameters", process_set)
-    everybodys = [dict(zip(names, described, strict=True)) for names, described in told]
+    gathered = allgather_object([list(own), list(own.values())], f"{OPTIMIZER}.parameters", process_set)
+    everybodys = [dict(zip(names, described, strict=True)) for names, described in gathered]
     found = (_difference(everybodys[0], theirs, rank) for rank, theirs in enumerate(everybodys[1:], start=1))
     texts = (text for text in found if text is not None)
     return ConfigError(

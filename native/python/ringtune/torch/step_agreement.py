@@ -83,12 +83,12 @@ class StepAgreement:
             handle.wait()
         except MismatchError:  # the numbers of parameters differ
             raise difference_of_parameters(self._process_set, _named(entries)) from None
-        said = self._notes.read(table)
-        if said.has_news:
+        agreed = self._notes.read(table)
+        if agreed.has_news:
             check_same_parameters(world, self._process_set, _named(entries))
-        return said
+        return agreed
 
-    def check(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> None:
+    def check(self, world: World, entries: Sequence[GradientEntry], agreed: StepNote) -> None:
         """Raise the error that the ranks' notes call for, if any; called once no gradient is in flight.
 
         Raises:
@@ -96,11 +96,11 @@ class StepAgreement:
                 than others; raised on every rank.
             EngineError: If the world is lost.
         """
-        if said.changed and not said.discards:
-            raise changed_in_flight(entries[said.changed[0]])
-        if not said.is_unanimous:
-            raise ConfigError(_not_unanimous(said))
-        if said.has_moved:
+        if agreed.changed and not agreed.discards:
+            raise changed_in_flight(entries[agreed.changed[0]])
+        if not agreed.is_unanimous:
+            raise ConfigError(_not_unanimous(agreed))
+        if agreed.has_moved:
             self.has_moved = False
             if not have_same_weights(world, _named(entries)):
                 raise moved_outside_of_steps("the ranks' weights differ now")
@@ -118,8 +118,8 @@ def moved_outside_of_steps(finding: str) -> ConfigError:
     )
 
 
-def _not_unanimous(said: StepNote) -> str:
-    if said.discards:
+def _not_unanimous(agreed: StepNote) -> str:
+    if agreed.discards:
         return (
             "some ranks threw gradients away by zero_grad() or load_state_dict() that others step with; call "
             "zero_grad() and step() on all ranks alike"

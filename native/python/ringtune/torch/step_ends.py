@@ -28,7 +28,7 @@ class StepEnds:
         self._begin_ns = time.monotonic_ns()
 
     def mark(self, world: World) -> int:
-        """Mark the end of a step, tell the engine of those that the device has passed, and return its number."""
+        """Mark the end of a step, report to the engine those that the device has passed, and return its number."""
         for step, end_s in self._clock.passed():
             world.engine.time_device_step(step, self._begin_ns + int(end_s * 1e9))
         step = world.engine.mark_device_step()
@@ -37,7 +37,7 @@ class StepEnds:
 
 
 def note_gradient(world: World, name: str, parameter: torch.Tensor) -> None:
-    """Tell a world that a step submits the gradient of a parameter, and which GPU that is on."""
+    """Register the gradient of a parameter that a step submits with a world, and the GPU that it is on."""
     gpu = parameter.get_device() if parameter.is_cuda else None
     world.gradient_set.add(name, str(parameter.dtype), tuple(parameter.shape), gpu=gpu)
 

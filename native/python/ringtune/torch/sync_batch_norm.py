@@ -129,8 +129,8 @@ def _joint_statistics(values: torch.Tensor, process_set: ProcessSet) -> tuple[to
     if elements:
         variance, mean = torch.var_mean(_precise(values.detach()), over, correction=0)
         own[0, :channels], own[0, channels:-1], own[0, -1] = mean, variance, elements
-    told = allgather(own, process_set=process_set)
-    means, variances, counts = told[:, :channels], told[:, channels:-1], told[:, -1:]
+    gathered = allgather(own, process_set=process_set)
+    means, variances, counts = gathered[:, :channels], gathered[:, channels:-1], gathered[:, -1:]
     count = counts.sum()
     if count == 0:
         raise ConfigError("SyncBatchNorm got no element on any rank; a batch must not be empty everywhere")

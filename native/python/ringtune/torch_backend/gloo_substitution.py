@@ -65,7 +65,7 @@ def served_backend(distributed: Any, backend: Any) -> str | None:
 
 
 def _say(served: str) -> None:
-    """Say once, on rank 0, that the program does not run on Gloo; the engine is loaded by now."""
+    """Print once, on rank 0, that the program does not run on Gloo; the engine is loaded by now."""
     from ringtune.meeting.bootstrap import environment  # noqa: PLC0415  (takes longer than torch's import may)
     from ringtune.system.console import LEVELS, Console  # noqa: PLC0415
 

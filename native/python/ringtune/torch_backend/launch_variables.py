@@ -8,7 +8,7 @@ _TOLD = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def is_needed(url: str) -> bool:
-    """Return whether torch's own variables are missing, and ringtune can tell this process its place.
+    """Return whether torch's own variables are missing, and ringtune can give this process its place.
 
     Args:
         url: Address that torch was given; it may name the rank.

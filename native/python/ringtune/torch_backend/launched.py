@@ -34,8 +34,8 @@ def meet(timeout: timedelta) -> Iterator[Triplet]:
     SESSION.init()
     world = SESSION.require()
     server = _serve(world, timeout) if world.rank == 0 else None
-    told = (world.interface or "127.0.0.1", 0 if server is None else server.port)
-    host, port = broadcast_object(told, root_rank=0, name="ringtune.torch_backend.store")
+    address = (world.interface or "127.0.0.1", 0 if server is None else server.port)
+    host, port = broadcast_object(address, root_rank=0, name="ringtune.torch_backend.store")
     if server is None:
         server = dist.TCPStore(host, port, is_master=False, timeout=timeout, wait_for_workers=False)  # type: ignore[attr-defined]
     yield server, world.rank, world.size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of process groups: torch's store tells the ranks of a group where they meet.
+"""Worlds of process groups: the ranks of a group find their meeting in torch's store.
 
 The default process group shares its world with the front ends: whichever is there first joins it, the other finds it.
 Other groups have worlds of their own, under the same settings.
@@ -29,7 +29,7 @@ _LONGEST_LOOK_S = 0.05
 
 @dataclass(frozen=True)
 class Member:
-    """This rank's part in a process group, as torch tells it.
+    """This rank's part in a process group, as torch describes it.
 
     Attributes:
         store: Torch's store for this group alone.
@@ -149,8 +149,8 @@ def _may_share(member: Member) -> bool:
         return own != "other"
     place = Place(member.rank, member.size, 0, "torch.distributed")
     exchange = StoreExchange(PrefixStore("share", member.store), place, _limit_s(member))
-    told = set(exchange.gather(own))
-    return exchange.spread("yes" if told in ({"none"}, {"same"}) else "no") == "yes"
+    answers = set(exchange.gather(own))
+    return exchange.spread("yes" if answers in ({"none"}, {"same"}) else "no") == "yes"
 
 
 def _join_apart(member: Member) -> World:

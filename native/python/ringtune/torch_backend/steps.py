@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a program that speaks `torch.distributed`: one ends where its optimizers have stepped.
+"""Steps of a program that uses `torch.distributed`: one ends where its optimizers have stepped.
 
 The program may mark steps itself. Then these marks end, for the tuner needs one mark a step.
 """

@@ -194,8 +194,8 @@ class SetRegistry:
             return False
         if number is None or self._sets.get(number) is not process_set:
             raise ConfigError(f"{process_set} is not part of the running job, so that it cannot be removed")
-        told = self._exchange(f"remove.{number}", {"number": number})
-        _check_equal(told, "number", "remove_process_set")
+        messages = self._exchange(f"remove.{number}", {"number": number})
+        _check_equal(messages, "number", "remove_process_set")
         del self._sets[number]
         part = process_set.detach()
         process_set.invalidate()
@@ -226,13 +226,13 @@ class SetRegistry:
             if is_member and len(ranks) > 1 and ranks[0] == self._world.rank:
                 listener = listen(self._own_address(ranks))
                 own["address"] = str(bound_address(listener))
-            told = self._exchange(f"add.{number}", own)
-            _check_addition(told, problem)
+            messages = self._exchange(f"add.{number}", own)
+            _check_addition(messages, problem)
         except BaseException:
             if listener is not None:
                 listener.close()
             raise
-        address = told[ranks[0]].get("address")
+        address = messages[ranks[0]].get("address")
         return (
             None
             if not is_member
@@ -291,23 +291,23 @@ def _is_rank(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
 
-def _check_addition(told: list[dict[str, Any]], problem: ConfigError | None) -> None:
+def _check_addition(messages: list[dict[str, Any]], problem: ConfigError | None) -> None:
     for key in ("ranks", "is_added"):
-        _check_equal(told, key, "add_process_set")
+        _check_equal(messages, key, "add_process_set")
     if problem is not None:
         raise problem
 
 
-def _check_outcome(told: list[dict[str, Any]], failure: RingtuneError | None) -> None:
-    first = next((message for message in told if "error" in message), None)
+def _check_outcome(messages: list[dict[str, Any]], failure: RingtuneError | None) -> None:
+    first = next((message for message in messages if "error" in message), None)
     if first is not None:
         raise failure or error_from_name(str(first["error"]), str(first.get("text")))
 
 
-def _check_equal(told: list[dict[str, Any]], key: str, call: str) -> None:
-    for rank, message in enumerate(told):
-        if message.get(key) != told[0].get(key):
+def _check_equal(messages: list[dict[str, Any]], key: str, call: str) -> None:
+    for rank, message in enumerate(messages):
+        if message.get(key) != messages[0].get(key):
             raise ConfigError(
-                f"{call} got {key} {message.get(key)!r} on rank {rank} but {told[0].get(key)!r} on rank 0; all ranks "
-                "must add and remove the same process sets in the same order"
+                f"{call} got {key} {message.get(key)!r} on rank {rank} but {messages[0].get(key)!r} on rank 0; all "
+                "ranks must add and remove the same process sets in the same order"
             )

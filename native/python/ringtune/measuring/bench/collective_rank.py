@@ -43,11 +43,11 @@ class CollectiveCaller:
         return self._layer.laps
 
     def allreduce(self, data: Floats, calls: int) -> None:
-        """Sum an array over all ranks, in place, as many times as `calls` says."""
+        """Sum an array over all ranks, in place, `calls` times."""
         self.allreduce_as("float32", data.ctypes.data, data.size, calls)
 
     def allreduce_as(self, dtype: str, address: int, elements: int, calls: int) -> None:
-        """Sum elements of any type over all ranks, in place, as many times as `calls` says."""
+        """Sum elements of any type over all ranks, in place, `calls` times."""
         self._layer.allreduce(address, elements, DTYPES.index(dtype), calls)
 
     def registered_zeros(self, elements: int) -> Floats:

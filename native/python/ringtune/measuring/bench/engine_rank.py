@@ -6,7 +6,7 @@ Ways to wait for a single one:
 - blocking: the caller waits, and does the engine's work meanwhile;
 - polled: the caller only looks whether the communication thread is done. The engine does not learn that no more
   arrays come, so that the thread waits `cycle_ms` for them;
-- polled in steps: each is a step, as `mark_step` says, so that it goes as soon as it is submitted.
+- polled in steps: each is a step, marked by `mark_step`, so that it goes as soon as it is submitted.
 """
 
 import os
@@ -38,7 +38,7 @@ class BlockingCaller:
         self.ranks = world.size
 
     def allreduce(self, data: Floats, calls: int) -> None:
-        """Sum an array over all ranks, in place, as many times as `calls` says."""
+        """Sum an array over all ranks, in place, `calls` times."""
         operand = operand_of(data)
         name = f"bench.{data.nbytes}"
         for _ in range(calls):
@@ -73,7 +73,7 @@ class GradientSteps:
         self._gradients = [(name, operand_of(array)) for name, array in zip(names, arrays, strict=True)]
 
     def run(self, calls: int) -> None:
-        """Run as many steps as `calls` says."""
+        """Run `calls` steps."""
         for _ in range(calls):
             handles = [
                 start_allreduce(self._world, name, (operand, operand), _SUM, lambda _: None, is_gradient=True)

@@ -22,7 +22,7 @@ class GlooCaller:
         self.ranks = dist.get_world_size()
 
     def allreduce(self, data: Floats, calls: int) -> None:
-        """Sum an array over all ranks, in place, as many times as `calls` says."""
+        """Sum an array over all ranks, in place, `calls` times."""
         tensor = torch.from_numpy(data)
         for _ in range(calls):
             dist.all_reduce(tensor)

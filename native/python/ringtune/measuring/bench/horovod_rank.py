@@ -21,7 +21,7 @@ class HorovodCaller:
         self.ranks: int = hvd.size()
 
     def allreduce(self, data: Floats, calls: int) -> None:
-        """Sum an array over all ranks, in place, as many times as `calls` says."""
+        """Sum an array over all ranks, in place, `calls` times."""
         tensor, name = torch.from_numpy(data), f"bench.{data.nbytes}"
         for _ in range(calls):
             hvd.allreduce_(tensor, name=name, op=hvd.Sum)

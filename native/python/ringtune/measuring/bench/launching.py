@@ -78,10 +78,10 @@ def output_of(contestant: Contestant, scheme: Scheme, surroundings: BenchEnviron
             (error.stdout or b"").decode(errors="replace"),
         ) from error
     if finished.returncode != 0:
-        said = "\n".join((finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:])
+        output = "\n".join((finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:])
         advice = "run it by hand, or leave it out of --against" if contestant.is_peer else "its command"
         raise RingtuneError(
-            f"{contestant.name} failed with exit code {finished.returncode}; {advice}: {shlex.join(command)}\n{said}"
+            f"{contestant.name} failed with exit code {finished.returncode}; {advice}: {shlex.join(command)}\n{output}"
         )
     return finished.stdout
 

@@ -199,7 +199,7 @@ def _start_first_process(stack: ExitStack, name: str) -> Host:
 
 
 def _start(stack: ExitStack, command: Sequence[str], failure: str) -> Child:
-    """Start a process that ends with its standard input, and return when it says that it is ready."""
+    """Start a process that ends with its standard input, and return when it reports that it is ready."""
     child = Child(command, stdin=PIPE)
     stack.callback(child.end, 0)
     if child.next_line() != b"ready":

@@ -96,6 +96,6 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> str:
             f"the compiler {command[0]} cannot be run ({error}); install a C++20 compiler, or name one with CXX"
         ) from error
     if finished.returncode != 0:
-        said = "\n".join(finished.stderr.strip().splitlines()[:_LINES_OF_ERROR])
-        raise ConfigError(f"this has failed: {shlex.join(command)}\n{said}")
+        output = "\n".join(finished.stderr.strip().splitlines()[:_LINES_OF_ERROR])
+        raise ConfigError(f"this has failed: {shlex.join(command)}\n{output}")
     return finished.stdout

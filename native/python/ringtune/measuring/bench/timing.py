@@ -77,7 +77,7 @@ class TimedRank(Protocol):
     ranks: int
 
     def allreduce(self, data: Floats, calls: int) -> None:
-        """Sum an array over all ranks, in place, as many times as `calls` says."""
+        """Sum an array over all ranks, in place, `calls` times."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Way:
     Attributes:
         name: Name of its row.
         arrays: Arrays that a call sums, all of them.
-        call: Runs as many calls as it is told.
+        call: Runs a given number of calls.
         workload: Name of the arrays' workload; empty for a single allreduce.
     """
 

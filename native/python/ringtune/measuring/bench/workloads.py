@@ -94,7 +94,7 @@ def read_workload(path: Path, option: str = "--workload") -> Workload:
         option: The option that names it, for messages.
 
     Raises:
-        ConfigError: If it cannot be read, is no workload, or is one that cannot be measured; says which tensor.
+        ConfigError: If it cannot be read, is no workload, or is one that cannot be measured; names the tensor.
     """
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))

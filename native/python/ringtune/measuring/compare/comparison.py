@@ -25,7 +25,7 @@ from .verdict import Verdict
 
 REHEARSAL_STEPS = 10
 MIN_STEPS = 10
-"""Fewer steps than these say little, however long they take."""
+"""Fewer steps than these are no evidence, however long they take."""
 MIN_SCRIPT_STEPS = 2
 SHORTEST_SHARE = 0.5  # least share of the seconds asked for; a process begins slowly, and ten steps are no plan
 
@@ -149,7 +149,7 @@ def _run_pair(runs: Runs, display: "_Display", number: int, steps: int) -> tuple
 def planned_steps(request: CompareRequest, measured: Sequence[tuple[Run, Run]]) -> int:
     """Return how many steps the next runs make, by the step time of the slower arm over all that was measured.
 
-    One run says little on a machine that does other work at times: each counts by its duration.
+    One run is little evidence on a machine that does other work at times: each counts by its duration.
 
     Args:
         request: The checked request.

@@ -65,7 +65,7 @@ class ScriptFacts:
 
 
 class Refusal:
-    """Ends a script that cannot be compared, and says why."""
+    """Ends a script that cannot be compared, and reports the reason."""
 
     def __init__(self, reporter: RecordWriter) -> None:
         """Report through `reporter`."""

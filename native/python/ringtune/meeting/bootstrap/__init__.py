@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds this process's place in the world: told by variables, torch, MPI or Slurm, or alone.
+"""Finds this process's place in the world: given by variables, torch, MPI or Slurm, or alone.
 
 The first that applies holds. Torch and mpi4py are only looked at where the job was started by them: ringtune itself
 needs neither here.

@@ -24,7 +24,7 @@ _ADVICE = ", set together with RINGTUNE_RANK, RINGTUNE_WORLD_SIZE, RINGTUNE_REND
 
 
 def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
-    """Return the place that our variables tell, or None where none of them is set; see `find_place`."""
+    """Return the place that our variables give, or None where none of them is set; see `find_place`."""
     if not any(name in environ for name in NAMES):
         return None
     world_size = read_integer(environ, "RINGTUNE_WORLD_SIZE", low=1, high=MAX_WORLD_SIZE, advice=_ADVICE)
@@ -57,7 +57,7 @@ def address_of_meeting(address: Address, generation: int) -> Address:
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
-    """Return the identity of the place that our variables tell; None where one is missing."""
+    """Return the identity of the place that our variables give; None where one is missing."""
     digest = job_digest(environ[JOB_KEY_NAME]) if environ.get(JOB_KEY_NAME) else environ.get(JOB_DIGEST_NAME)
     if not digest or not all(environ.get(name) for name in NAMES):
         return None

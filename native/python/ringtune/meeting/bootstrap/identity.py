@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The identity of a place, by which its variables are told apart from those of every other rank and job of a host."""
+"""The identity of a place, which distinguishes its variables from those of every other rank and job of a host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Identity:
-    """One rank or worker of one job, as its variables tell it. A child inherits the variables, and so the identity.
+    """One rank or worker of one job, as its variables describe it. A child inherits the variables, and so the identity.
 
     Attributes:
-        text: Equal for two processes exactly if they were told the same place; may hold a secret.
+        text: Equal for two processes exactly if they were given the same place; may hold a secret.
         place: The place in words.
-        names: Every variable that tells the place.
+        names: Every variable that describes the place.
         unset: The variables that have to be unset for the place to be gone.
         is_alone: Whether it is the only rank of its world.
     """
@@ -24,10 +24,10 @@ class Identity:
     is_alone: bool = False
 
     def variables(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return those variables of an environment that tell the place."""
+        """Return those variables of an environment that describe the place."""
         return {name: environ[name] for name in self.names if name in environ}
 
 
 def rank_in_words(rank: str, world_size: str) -> str:
-    """Return a rank's place in words, as its variables tell it."""
+    """Return a rank's place in words, as its variables describe it."""
     return f"the place of rank {rank} of {world_size}"

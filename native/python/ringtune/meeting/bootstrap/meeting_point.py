@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A meeting prepared over a platform's own channel, such as Ray's, by a process that can speak to all ranks.
+"""A meeting prepared over a platform's own channel, such as Ray's, by a process that can reach all ranks.
 
 Sites are gathered, rank 0 listens before any rank gets the address, and each rank gets its place as variables. The
 channel is trusted: every process that can read it can join the job.
@@ -33,7 +33,7 @@ class MeetingPoint:
     job_key: str = field(repr=False)
 
     def variables(self, rank: int) -> dict[str, str]:
-        """Return the variables that tell a rank its place, Horovod's names included."""
+        """Return the variables that give a rank its place, Horovod's names included."""
         layout = Layout(rank, self.hosts)
         return {
             "RINGTUNE_RANK": str(rank),

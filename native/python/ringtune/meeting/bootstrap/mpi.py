@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place that an MPI tells, through mpi4py: rank and size out of its world, rank 0's address by its broadcast.
+"""A place given by an MPI, through mpi4py: rank and size out of its world, rank 0's address by its broadcast.
 
 Bytes alone travel, by MPI's own types, without pickle.
 """
@@ -44,7 +44,7 @@ def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place 
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
-    """Return the identity of a place in MPI's world; None where no launcher tells one, and in a world of one."""
+    """Return the identity of a place in MPI's world; None where no launcher gives one, and in a world of one."""
     present = tuple(name for name in NAMES if name in environ)
     ranks = [environ[name] for name in RANK_NAMES if name in environ]
     told_size = _told_size(environ)

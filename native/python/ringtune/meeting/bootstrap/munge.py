@@ -93,9 +93,9 @@ class Munge:
     def _check(self, code: int, context: int) -> None:
         if code == _SUCCESS:
             return
-        said = self._library.munge_ctx_strerror(context) or self._library.munge_strerror(code) or b""
+        reason = self._library.munge_ctx_strerror(context) or self._library.munge_strerror(code) or b""
         advice = "; set the clocks of the nodes by one source (NTP)" if code in _CLOCK_ERRORS else ""
-        raise SealError(f"munge: {said.decode('utf-8', 'replace')}{advice}")
+        raise SealError(f"munge: {reason.decode('utf-8', 'replace')}{advice}")
 
 
 @cache

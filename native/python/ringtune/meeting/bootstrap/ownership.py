@@ -33,7 +33,7 @@ _QUEUE = 128  # later processes that asked who the owner is; it never accepts th
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
-    """Return the place that the environment's variables tell; None where they tell none.
+    """Return the place that the environment's variables give; None where they give none.
 
     Launchers' worlds of one have no identity; `ringtune run`'s has, because it looks its rank's process up.
     """
@@ -49,7 +49,7 @@ def find_owner(environ: Mapping[str, str]) -> int | None:
 
 
 class Ownership:
-    """The place that this process owns, the newest one, and the variables that told it. Used from the main thread."""
+    """The place that this process owns, the newest one, and the variables that gave it. Used from the main thread."""
 
     def __init__(self) -> None:
         """Begin without a place."""
@@ -58,7 +58,7 @@ class Ownership:
         self._job_key = ""
 
     def claim(self, environ: Mapping[str, str]) -> Mapping[str, str]:
-        """Own the place that the environment tells, from now until this process ends or owns another one.
+        """Own the place that the environment gives, from now until this process ends or owns another one.
 
         Args:
             environ: The environment. Where it tells no place any more, the one that this process owns holds; where it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place that Slurm tells to the tasks of a job step, without any MPI.
+"""A place given by Slurm to the tasks of a job step, without any MPI.
 
 Slurm's variables hold no secret. The job key is the user's, in the environment that srun forwards, or rank 0 makes it
 and gives it to the tasks that prove to be the same user's: by the kernel's word on one node, by MUNGE between nodes.

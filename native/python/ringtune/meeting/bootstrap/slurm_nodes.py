@@ -79,10 +79,10 @@ def _node_address(name: str) -> str:
     """Return the address under which Slurm reaches a node, numeric.
 
     Raises:
-        ConfigError: If it cannot be asked, or tells none that can be resolved.
+        ConfigError: If scontrol cannot be run, or its answer has no address that can be resolved.
     """
     try:
-        asked = subprocess.run(
+        finished = subprocess.run(
             ["scontrol", "--oneliner", "show", "node", name],
             capture_output=True,
             text=True,
@@ -90,15 +90,15 @@ def _node_address(name: str) -> str:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        said = asked.stdout + asked.stderr
+        output = finished.stdout + finished.stderr
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    match = _NODE_ADDRESS.search(said)
+        output = str(error)
+    match = _NODE_ADDRESS.search(output)
     address = _resolved(match[1]) if match else ""
     if not address:
-        told = f"NodeAddr={match[1]}, which cannot be resolved either" if match else " ".join(said.split())
+        found = f"NodeAddr={match[1]}, which cannot be resolved either" if match else " ".join(output.split())
         raise ConfigError(
             f"the node {name!r} of SLURM_STEP_NODELIST has no address here: its name cannot be resolved, and `scontrol "
-            f"show node {name}` says {told!r}; enter it in the nodes' /etc/hosts or DNS, or set NodeAddr in slurm.conf"
+            f"show node {name}` says {found!r}; enter it in the nodes' /etc/hosts or DNS, or set NodeAddr in slurm.conf"
         )
     return address

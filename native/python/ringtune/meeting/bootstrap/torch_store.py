@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place that torch tells: an initialised process group's, or the one of torchrun's agent; both by way of a store."""
+"""A place given by torch: an initialised process group's, or the one of torchrun's agent; both by way of a store."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ def _store_of_world(distributed: Any) -> Any:
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
-    """Return the identity of the place that torchrun tells; None where it did not start the job, or for one rank."""
+    """Return the identity of torchrun's place; None where it did not start the job, or for one rank."""
     if environ.get(AGENT_NAME) != "True" or environ.get("WORLD_SIZE") == "1":
         return None
     text = "\n".join(("torchrun", *(environ.get(name, "") for name in _AGENT_NAMES)))
@@ -114,7 +114,7 @@ def identify(environ: Mapping[str, str]) -> Identity | None:
 
 
 def find_in_agent_store(environ: Mapping[str, str], _generation: int, limit_s: float) -> Place | None:
-    """Return the place that torchrun tells, or None where it did not start this process.
+    """Return torchrun's place, or None where it did not start this process.
 
     Its agent's store is used as a client: the port is the agent's and is never bound here.
     """

@@ -135,7 +135,7 @@ class _JobKeyProof:
         )
 
     def _may_have(self, hello: Message) -> bool:
-        """Tell whether a caller may name its TLS: any before TLS begins, and inside of it the one that it has."""
+        """Return whether a caller may name its TLS: any before TLS begins, and inside of it the one that it has."""
         ours = self._membership.tls.mode
         return hello.get("tls", OFF) in (MODES if self._channel.tls is None else (ours,))
 

@@ -22,7 +22,7 @@ LEAST_PATIENCE_S = 5.0  # for those whose own time limit passes a little later t
 
 @dataclass(frozen=True)
 class Forming:
-    """A meeting whose rank 0 has not said yet where it listens; its workers by arrival, in the order of ranks."""
+    """A meeting whose rank 0 has not sent its address yet; its workers by arrival, in the order of ranks."""
 
     number: int
     arrivals: tuple[int, ...]
@@ -62,7 +62,7 @@ class Attendant:
         return self.waits_since_s is not None
 
     def condemn(self, verdict: RingtuneError) -> None:
-        """Take the worker out of the job; it is told now if it waits, and else when it asks for a meeting."""
+        """Take the worker out of the job; the verdict is sent now if it waits, and else when it asks for a meeting."""
         self.verdict = self.verdict or verdict
 
     def ask(self, patience_s: object) -> None:
@@ -82,7 +82,7 @@ class Attendance:
         self._attendants: dict[int, Attendant] = {}
         self._next_arrival = 0
         self.broken: list[int] = []
-        """Arrivals of workers that could not be told something: they end."""
+        """Arrivals of workers to which a message could not be sent: they end."""
 
     def __iter__(self) -> Iterator[Attendant]:
         """Iterate over all, in the order of their arrival."""

@@ -193,7 +193,7 @@ class Channel:
         return self._plain.fileno()
 
     def set_frame_limit(self, limit_bytes: int) -> None:
-        """Say how long a frame the peer may send from now on."""
+        """Limit the length of the frames that the peer may send from now on."""
         self._decoder.limit_bytes = limit_bytes
 
     def peer(self) -> PeerProcess:

@@ -21,7 +21,7 @@ MAX_TUNED_SOCKETS = (
 
 
 class Watch(Protocol):
-    """A connection on which a rank hears that another one has ended, before the two have met."""
+    """A connection on which a rank learns that another one has ended, before the two have met."""
 
     def fileno(self) -> int:
         """Return the descriptor that can be read when there may be news; -1 where the connection has ended."""
@@ -35,7 +35,7 @@ class Watch(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """One rank's place, as the launcher or torch told it.
+    """One rank's place, as the launcher or torch gave it.
 
     Attributes:
         rank: This process.
@@ -84,7 +84,7 @@ class Offer:
         lanes: Connections of a pair of ranks of different hosts that share long messages, beside the first.
         tuned_lanes: The same for a tuner that tries them; fewer where a rank has many peers.
         interfaces: Names of the interfaces that may carry data; empty for all.
-        failure: Reason why this rank cannot start; the others are told and raise it as well.
+        failure: Reason why this rank cannot start; the others raise it as well.
     """
 
     given: Mapping[str, Any]

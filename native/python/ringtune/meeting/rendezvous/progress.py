@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of a training, as a worker tells it to the rendezvous server: at each meeting, and when it fails.
+"""Progress of a training, as a worker reports it to the rendezvous server: at each meeting, and when it fails.
 
 The module compares places; it knows neither states nor commits.
 """
@@ -46,7 +46,7 @@ class Progress:
 
     @classmethod
     def from_message(cls, fields: object) -> "Progress | None":
-        """Return the progress that a message tells; None if it tells none, or in a form that is not known.
+        """Return the progress in a message; None if it has none, or in a form that is not known.
 
         Args:
             fields: Result of `to_message`, from a worker.

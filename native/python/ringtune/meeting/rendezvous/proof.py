@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutual proof that both ends of a connection hold the job key, without showing it.
 
-Both sides send a fresh nonce; each proves by HMAC-SHA256 over its role and everything that was said so far. A proof
+Both sides send a fresh nonce; each proves by HMAC-SHA256 over its role and all bytes exchanged so far. A proof
 made for one role, purpose, pair of ranks, generation or connection is invalid in another.
 """
 

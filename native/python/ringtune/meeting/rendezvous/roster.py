@@ -27,7 +27,7 @@ class Worker:
         first_meeting: Number of the first meeting that it took part in; None for a newcomer.
         meeting: Number of the latest one; None for a newcomer.
         rank: Rank that it got there; None for a newcomer.
-        progress: Place of its training, as it told it last; None where it has told none.
+        progress: Progress of its training, as it last reported it; None where it has reported none.
         failure: Its own report of its failure; empty while it has not failed or sent none.
         is_expelled: Whether the others go on without it although it runs.
     """
@@ -91,7 +91,7 @@ class Roster(Protocol):
         """
 
     def wants_update(self, members: Sequence[Worker], waiting: Sequence[Worker], /) -> bool:
-        """Return whether a running world is to be told, once, that newcomers wait to take part.
+        """Return whether a running world gets an update, once, for newcomers that wait to take part.
 
         Args:
             members: Workers of the running world, in the order of their ranks.
@@ -112,7 +112,7 @@ class Roster(Protocol):
         Args:
             worker: The worker, as it was at its last meeting.
             text: Description of its end.
-            is_done: Whether it said that its work is done; False is a loss, whatever its exit code.
+            is_done: Whether it reported that its work is done; False is a loss, whatever its exit code.
         """
 
     def next_look_s(self) -> float:
@@ -203,7 +203,7 @@ class RangeRoster(_QuietRoster):
         return _counted(self._min_size - len(present), self._min_size, present)
 
     def wants_update(self, members: Sequence[Worker], waiting: Sequence[Worker], /) -> bool:
-        """Tell it if there is room for one of those that wait."""
+        """Update the world if there is room for one of those that wait."""
         return bool(waiting) and len(members) < self._max_size
 
     def next_look_s(self) -> float:

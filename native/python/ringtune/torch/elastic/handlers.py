@@ -157,8 +157,8 @@ class SamplerHandler(StateHandler):
         """See `StateHandler`."""
         others: list[int] = []
         if any(count for _, _, count in words):
-            told = allgather_object(np.array(value.take_others(), np.int64), f"{name}.others")
-            others = np.concatenate(told).tolist()
+            gathered = allgather_object(np.array(value.take_others(), np.int64), f"{name}.others")
+            others = np.concatenate(gathered).tolist()
         value.heed(words, others)
 
 

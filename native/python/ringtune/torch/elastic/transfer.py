@@ -50,11 +50,11 @@ def broadcast_tree(tree: Any, root: int, name: str) -> Any:
             text, carriers = encode(tree)
         except ConfigError as error:
             failure = error
-    told = RootText(root, name, global_process_set).told(text, failure)
+    root_text = RootText(root, name, global_process_set).told(text, failure)
     if not is_root:
-        carriers = _receivers(told, tree)
+        carriers = _receivers(root_text, tree)
     _broadcast_all(carriers, root, name, is_root=is_root)
-    return tree if is_root else decode(told, lambda number, leaf: leaf_of(leaf, carriers[number]))
+    return tree if is_root else decode(root_text, lambda number, leaf: leaf_of(leaf, carriers[number]))
 
 
 def _receivers(text: bytes, tree: Any) -> list[torch.Tensor]:

@@ -18,7 +18,7 @@ _MAX_FILE_BYTES = 2**20  # far above any table; a foreign file may be as large a
 
 
 class TableFileError(Exception):
-    """A file that has no table for the job in it; says which file, and why."""
+    """A file that has no table for the job in it; the message names file and reason."""
 
 
 class NoTableFileError(TableFileError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The algorithm table as a value: rows by size, the key that they were measured for, and both as JSON.
 
-Whether an engine can serve every message by the rows is for the engine to say (`Engine.set_algorithm_table`).
+The engine itself checks whether it can serve every message by the rows (`Engine.set_algorithm_table`).
 """
 
 import math

@@ -129,8 +129,9 @@ class Wire:
                     self._check(response)
                     yield response
             except _BROKEN as error:
+                reason = shown(str(error), SHOWN_CHARACTERS) or type(error).__name__
                 raise ServiceUnavailableError(
-                    f"the service at {self.url} did not answer {method} {path} ({_reason(error)}); is it running there?"
+                    f"the service at {self.url} did not answer {method} {path} ({reason}); is it running there?"
                 ) from error
 
     def _check(self, response: httpx.Response) -> None:
@@ -189,7 +190,3 @@ def _retry_after_s(response: httpx.Response) -> float | None:
     """Return the seconds of `Retry-After`; its form with a date is not used here."""
     text = response.headers.get("Retry-After", "")
     return min(float(text), MAX_RETRY_AFTER_S) if text.isdecimal() and text.isascii() else None
-
-
-def _reason(error: Exception) -> str:
-    return shown(str(error), SHOWN_CHARACTERS) or type(error).__name__

@@ -109,7 +109,7 @@ class Agent:
         if order["type"] == "check":
             self._beat_s, self._silence_s = float(order["beat_s"]), float(order["silence_s"])
             self._next_beat_s = time.monotonic()
-            self._say({"type": "hello", **_facts(order)})
+            self._say({"type": "hello", **agent_protocol.identity(), "objection": _objection(order)})
         elif order["type"] == "start":
             self._start(order)
         elif order["type"] == "signal":
@@ -187,12 +187,8 @@ def _environments(order: Message, ranks: Sequence[int]) -> dict[int, dict[str, s
     return {rank: rank_environment(shared, rank, ranks, place) for rank in ranks}
 
 
-def _facts(check: Message) -> Message:
-    """Go to the job's working directory; return the facts that the launcher compares, and a problem here, in words."""
-    return {**agent_protocol.identity(), "objection": _objection(check)}
-
-
 def _objection(check: Message) -> str:
+    """Go to the job's working directory; return the reason why no rank can run here, empty if one can."""
     try:
         os.chdir(str(check["directory"]))
     except OSError as error:

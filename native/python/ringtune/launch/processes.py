@@ -50,7 +50,11 @@ class RankExit:
             return f"was lost with its host ({self.loss})"
         if not self.signal_number:
             return f"exited with code {self.code}"
-        return f"was killed by {_signal_name(self.signal_number)}"
+        try:
+            name = signal.Signals(self.signal_number).name
+        except ValueError:  # a real-time signal has no name of its own
+            name = f"signal {self.signal_number}"
+        return f"was killed by {name}"
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,3 @@ def start_rank(command: RankCommand, rank: int, environment: Mapping[str, str]) 
         if ends is not None:
             ends.close_writers()
     return RankProcess(rank, child, () if ends is None else ends.readers)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal has no name of its own
-        return f"signal {number}"

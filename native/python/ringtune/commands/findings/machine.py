@@ -92,10 +92,12 @@ def _compiled_parts() -> str:
 def examine_gpus() -> DoctorSection:
     """Return the GPUs, their driver, NCCL, torch's support of them, and the problems that keep them from being used."""
     gpus, nccl, torch = find_gpus(), installed_nccl(), _version("torch")
+    usable = "a driver and a device; torch for CUDA makes tensors on it"
+    unusable = "no driver (libcuda.so.1) or no device: tensors are in CPU memory"
     findings = [
         ("GPUs", _gpu_names(gpus)),
         ("driver", gpus.driver or "none"),
-        ("cuda", _cuda()),
+        ("cuda", usable if _engine_has_cuda() else unusable),
         ("nccl", _nccl(nccl)),
     ]
     return DoctorSection("GPUs", findings, _gpu_problems(gpus, nccl, torch) if gpus.names else ())
@@ -138,12 +140,6 @@ def _engine_has_cuda() -> bool:
     except ImportError:
         return False
     return engine.has_cuda()
-
-
-def _cuda() -> str:
-    if _engine_has_cuda():
-        return "a driver and a device; torch for CUDA makes tensors on it"
-    return "no driver (libcuda.so.1) or no device: tensors are in CPU memory"
 
 
 def _nccl(version: str | None) -> str:

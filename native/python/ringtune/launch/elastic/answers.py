@@ -86,9 +86,11 @@ def read_answer(text: str, slots: int) -> Answer:
             problems.append(_unreadable(number, line, error))
             continue
         identity = host_identity(read.name)
-        if identity in hosts:
-            problems.append(_repeated(hosts[identity], read))
         known = hosts.get(identity, FoundHost(read.name, 0))
+        if identity in hosts:
+            both = f"{read.name!r} twice, with {known.slots} and {read.slots} slots"
+            text = f"it named the host {both}; the larger number holds"
+            problems.append(AnswerFault("twice", text, hides_hosts=False))
         hosts[identity] = FoundHost(known.name, max(known.slots, read.slots))
     if len(hosts) > MAX_HOSTS:
         return failed("size", f"it named {len(hosts)} hosts; allowed: {MAX_HOSTS}")
@@ -144,13 +146,6 @@ def _unreadable(number: int, line: str, error: ConfigError) -> AnswerFault:
         text = f"line {number}, {shortened(line)!r}, gives a number of slots that is not possible"
         return AnswerFault("slots", f"{text}; allowed: 0 to {MAX_SLOTS}")
     return AnswerFault("line", f"line {number}, {shortened(line)!r}, names no host; print lines such as: node1:4")
-
-
-def _repeated(known: FoundHost, again: HostSlots) -> AnswerFault:
-    text = (
-        f"it named the host {again.name!r} twice, with {known.slots} and {again.slots} slots; the larger number holds"
-    )
-    return AnswerFault("twice", text, hides_hosts=False)
 
 
 def _one_of_each_kind(problems: Sequence[AnswerFault]) -> tuple[AnswerFault, ...]:

@@ -277,13 +277,9 @@ class ElasticLauncher(JobLoop):
         if self._ending.failure:
             self._tell_to_leave(self._workers(), f"the job has failed: {self._ending.failure}")
         elif self._ending.has_done:
-            self._dismiss_latecomers(now_s)
-
-    def _dismiss_latecomers(self, now_s: float) -> None:
-        """End the workers that take no part in the world whose work is done."""
-        for member in self._crew.staffed():
-            if not self._ending.is_in_latest(member):
-                self._dismiss(member, "others have done their work", now_s)
+            for member in self._crew.staffed():
+                if not self._ending.is_in_latest(member):
+                    self._dismiss(member, "others have done their work", now_s)
 
     def _blame(self, losses: Sequence[CrewMember], now_s: float) -> None:
         """Report the lost workers, and let their hosts cool."""

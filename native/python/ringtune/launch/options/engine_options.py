@@ -18,25 +18,13 @@ def _switch(value: bool) -> str:
     return "1" if value else "0"
 
 
-def _opposite(value: bool) -> str:
-    return _switch(not value)
-
-
-def _mebibytes(value: int) -> str:
-    return str(value * MIB)
-
-
-def _number(value: float) -> str:
-    return f"{value:g}"
-
-
 KNOBS = OptionGroup(
     "Knobs, which the tuner then leaves alone",
     (
         LaunchOption(
             ("--fusion-threshold-mb",),
             "MiB of tensors that are reduced together; 0: none.",
-            SetsVariable("HOROVOD_FUSION_THRESHOLD", _mebibytes),
+            SetsVariable("HOROVOD_FUSION_THRESHOLD", lambda mebibytes: str(mebibytes * MIB)),
             IntegerReader(0, MANY),
             "MIB",
             key="params.fusion_threshold_mb",
@@ -44,7 +32,7 @@ KNOBS = OptionGroup(
         LaunchOption(
             ("--cycle-time-ms",),
             "Longest time in ms that a ready tensor waits for others.",
-            SetsVariable("HOROVOD_CYCLE_TIME", _number),
+            SetsVariable("HOROVOD_CYCLE_TIME", lambda cycle_ms: f"{cycle_ms:g}"),
             NumberReader(0.0, float(MANY)),
             "MS",
             key="params.cycle_time_ms",
@@ -148,7 +136,7 @@ DIAGNOSIS = OptionGroup(
         LaunchOption(
             ("--stall-check",),
             "Warn of ranks that others wait for; without it, after a day.",
-            SetsVariable("HOROVOD_STALL_CHECK_DISABLE", _opposite),
+            SetsVariable("HOROVOD_STALL_CHECK_DISABLE", lambda is_checked: _switch(not is_checked)),
             opposites=("--no-stall-check",),
             key="stall_check.enabled",
         ),

@@ -13,7 +13,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -70,8 +70,8 @@ class Place:
 
 def places(contenders: Sequence[Contender]) -> dict[Hashable, Place]:
     """Return the place of each config of one study."""
-    adopters = _adopters(contenders)
-    against = {item.name: _against(item, adopters) for item in contenders}
+    adopters = {reporter for item in contenders for reporter in item.adopted}
+    against = {item.name: len(item.kept - adopters) for item in contenders}  # an adopter of a rival is not against it
     promising = {item.name for item in contenders if _is_promising(item, against[item.name])}
     groups: dict[tuple[bool, bool, bool], list[Contender]] = {}
     for item in contenders:
@@ -89,16 +89,6 @@ def places(contenders: Sequence[Contender]) -> dict[Hashable, Place]:
         )
         for item in contenders
     }
-
-
-def _adopters(contenders: Iterable[Contender]) -> Counter[str]:
-    """Return how many configs each reporter adopted."""
-    return Counter(reporter for item in contenders for reporter in item.adopted)
-
-
-def _against(item: Contender, adopters: Mapping[str, int]) -> int:
-    """Return how many reporters are against a config that was tested: those that adopted no rival of it."""
-    return sum(not adopters.get(reporter, 0) for reporter in item.kept)
 
 
 def _is_promising(item: Contender, against: int) -> bool:

@@ -195,7 +195,9 @@ class CommandLauncher:
 
     def _follow(self, child: Child, output: _Output, begin_s: float, limits: LaunchLimits) -> LaunchEnding:
         """Read until the end of the output or a limit."""
-        end_s = begin_s + min(limits.timeout_s, self._limit_s(limits))
+        end_s = begin_s + limits.timeout_s
+        if limits.step_ms and not self._score.is_of_lines:  # the whole launch is one step
+            end_s = begin_s + min(limits.timeout_s, limits.step_ms * 1e-3)
         try:
             while (line := child.next_line(end_s - time.monotonic(), self._stop.descriptor)) is not None:
                 output.take(line)
@@ -206,10 +208,6 @@ class CommandLauncher:
         except StopRequested:
             return LaunchEnding.STOPPED
         return LaunchEnding.BY_ITSELF
-
-    def _limit_s(self, limits: LaunchLimits) -> float:
-        """Return the limit of a whole launch that is one step, seconds; infinite for others."""
-        return limits.step_ms * 1e-3 if limits.step_ms and not self._score.is_of_lines else float("inf")
 
 
 def failure_text(command: Sequence[str], launched: Launched) -> str:

@@ -20,9 +20,10 @@ LAYOUT = (1,)
 
 def study_key(target: str, command: Sequence[str], engine: Engine, score: Score) -> dict[str, Any]:
     """Return the key of a run in the log: machine, command, engine and score."""
+    machine = machine_facts(find_gpus(), installed_nccl()) if engine.is_for_gpus else machine_facts()
     question = json.dumps([*command, engine.identity] if engine.identity else [*command]).encode()
     return {
-        "hardware": hardware_fingerprint([_machine(engine)], None),
+        "hardware": hardware_fingerprint([machine], None),
         "model": hashlib.sha256(question).hexdigest(),
         "layout": [],
         "target": target,
@@ -36,8 +37,3 @@ def shared_key(key: Mapping[str, Any]) -> dict[str, Any]:
     model = hashlib.sha256(json.dumps([key["model"], key["score"]]).encode()).hexdigest()
     same = {name: key[name] for name in ("hardware", "target", "surface_version")}
     return {**same, "model": model, "layout": list(LAYOUT)}
-
-
-def _machine(engine: Engine) -> dict[str, Any]:
-    """Return this machine's facts; its GPUs are among them where the engine moves data between GPUs."""
-    return machine_facts(find_gpus(), installed_nccl()) if engine.is_for_gpus else machine_facts()

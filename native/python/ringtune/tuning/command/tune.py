@@ -172,7 +172,10 @@ def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console)
     for name, variable in engine.set_by_user(environ).items():
         write_line(f"{PREFIX} {variable} is set in the environment: {name} is left alone")
     if request.parallel > (cores := usable_cores()):
-        write_line(f"{PREFIX} warning: {_few_cores_text(request.parallel, cores)}")
+        write_line(
+            f"{PREFIX} warning: --parallel {request.parallel} is more than the {cores} processors that this process "
+            "may use; unless the launches compute elsewhere, they disturb each other"
+        )
     with stop_on_signals() as stop, turn_on_host(environ, stop) as has_turn:
         if not has_turn:
             return SIGNAL_BASE + stop.signal_number
@@ -275,18 +278,13 @@ def _conclude(run: _CommandTuning, result: Result, signal_number: int, console: 
         result = replace(result, config=run.engine.effective(result.config))
     try:
         if result.adopted:
-            _write_winner(run, result, written)
+            comment = comment_text(run.engine.name, run.request.command, result)
+            for file in run.engine.winner_files(result.config, run.folder, comment):
+                replace_file(run.folder / file.name, file.content, is_executable=file.is_executable)
+                written[run.folder / file.name] = file
     finally:  # the winner is shown even where its file cannot be written
         _show(run, result, written, console)
     return EXIT_ALL_FAILED if run.has_nothing_but_failures else EXIT_DONE
-
-
-def _write_winner(run: _CommandTuning, result: Result, written: dict[Path, WinnerFile]) -> None:
-    """Write the winner's files, and note each that was written."""
-    comment = comment_text(run.engine.name, run.request.command, result)
-    for file in run.engine.winner_files(result.config, run.folder, comment):
-        replace_file(run.folder / file.name, file.content, is_executable=file.is_executable)
-        written[run.folder / file.name] = file
 
 
 def _show(run: _CommandTuning, result: Result, written: Mapping[Path, WinnerFile], console: Console) -> None:
@@ -336,13 +334,6 @@ def _with_engine(request: TuneRequest) -> tuple[TuneRequest, Engine]:
         result_regex=request.result_regex or knobs.result_regex,
     )
     return request, command_engine(request.target, knobs, request.command)
-
-
-def _few_cores_text(parallel: int, cores: int) -> str:
-    return (
-        f"--parallel {parallel} is more than the {cores} processors that this process may use; unless the launches "
-        "compute elsewhere, they disturb each other"
-    )
 
 
 def _score_of(request: TuneRequest) -> Score:

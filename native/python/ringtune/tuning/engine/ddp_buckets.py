@@ -23,7 +23,8 @@ class DdpBuckets:
     @property
     def is_fusion_inert(self) -> bool:
         """True where no value of `fusion_bytes` can join two buckets: there is one, or two are too large together."""
-        return len(self.sizes) == 1 or sum(sorted(self.sizes)[:2]) > _most_fused()
+        (most,) = (p.high for p in ENGINE_PARAMETERS if p.name == FUSION and isinstance(p, NumberParameter))
+        return len(self.sizes) == 1 or sum(sorted(self.sizes)[:2]) > most
 
     def tunable(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return those of a job's tunable knobs that can act on its buckets."""
@@ -50,9 +51,3 @@ class DdpBuckets:
         if self.is_fusion_inert:
             return f"a smaller bucket_cap_mb makes more buckets, which {FUSION} can join"
         return f"{FUSION} can join these {len(self.sizes)} buckets where it is not fixed"
-
-
-def _most_fused() -> float:
-    """Return the largest legal `fusion_bytes`."""
-    (high,) = (p.high for p in ENGINE_PARAMETERS if p.name == FUSION and isinstance(p, NumberParameter))
-    return high

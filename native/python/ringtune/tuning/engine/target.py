@@ -55,7 +55,8 @@ class EngineTarget(BaseTarget):
         self._check_open()
         try:
             epoch = self._engine.apply_config(engine_config(config))
-            self._engine.timeline_event("tuner_asks", f"epoch {epoch}: {_described(config)}")
+            knobs = ", ".join(f"{knob} {readable_value(knob, value)}" for knob, value in config.items())
+            self._engine.timeline_event("tuner_asks", f"epoch {epoch}: {knobs}")
         except RingtuneError as error:
             raise self._translated(error) from error
         return epoch
@@ -80,10 +81,6 @@ class EngineTarget(BaseTarget):
         if self._closing.is_set() or isinstance(error, EngineError):
             return TargetClosed(str(error))
         return error
-
-
-def _described(config: Config) -> str:
-    return ", ".join(f"{knob} {readable_value(knob, value)}" for knob, value in config.items())
 
 
 def _translated_window(window: _engine.Window) -> Window:

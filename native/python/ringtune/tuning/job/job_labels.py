@@ -41,7 +41,8 @@ def kinds_of(hardware: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], 
     """Return the machines' facts with those that are alike as one, the most frequent first."""
     counts = Counter(_fact_pairs(machine) for machine in hardware)
     return tuple(
-        {"hosts": count, **{name: _plain(value) for name, value in kind}} for kind, count in counts.most_common()
+        {"hosts": count, **{name: list(value) if isinstance(value, tuple) else value for name, value in kind}}
+        for kind, count in counts.most_common()
     )
 
 
@@ -109,7 +110,3 @@ def _fact_pairs(machine: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
         "link_bits_per_s": link.get("bits_per_s"),
     }
     return tuple(facts.items())
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

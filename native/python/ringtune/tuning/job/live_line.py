@@ -90,15 +90,12 @@ class LiveLine:
                     self._draw(self._text)
 
     def _draw(self, text: str) -> None:
-        shown = _shortened(text, self._screen.columns)
+        columns = self._screen.columns
+        shown = text if len(text) <= columns else f"{text[: max(columns - 1, 0)]}…"
         if self._screen.is_relayed:
             _write(f"{shown}{_ERASE_REST}\r")
         else:
             _write(f"{_ERASE_BELOW}{_MAKE_ROOM}{_SAVE}{_BELOW}{shown}{_RESTORE}")
-
-
-def _shortened(text: str, columns: int) -> str:
-    return text if len(text) <= columns else f"{text[: max(columns - 1, 0)]}…"
 
 
 def _write(text: str) -> None:

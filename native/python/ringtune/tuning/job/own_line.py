@@ -25,14 +25,9 @@ def _is_within_line() -> bool:
     try:
         status = os.fstat(STDERR_DESCRIPTOR)
         if not stat.S_ISREG(status.st_mode):
-            return _has_open_bars()
+            tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+            return bool(getattr(tqdm, "_instances", ()))  # bars that are not closed
         with Path(f"/proc/self/fd/{STDERR_DESCRIPTOR}").open("rb") as file:
             return status.st_size > 0 and os.pread(file.fileno(), 1, status.st_size - 1) != b"\n"
     except OSError:
         return False
-
-
-def _has_open_bars() -> bool:
-    """Return whether the process shows bars of tqdm that are not closed."""
-    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
-    return bool(getattr(tqdm, "_instances", ()))

@@ -95,7 +95,8 @@ class TuningThread:
         around = self._around
         try:
             with closing(Observers(around.observers, around.warn)) as observers:
-                if self._job.begin(observers.warned) and self._has_turn(observers):
+                turn = TurnWait(around.turn, around.memory, observers, around.closing)
+                if self._job.begin(observers.warned) and turn.wait(self._job.standby, around.holder):
                     self._tune(observers)
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             around.warn(f"the tuner failed and stays off: {error!r}; training goes on")
@@ -114,12 +115,6 @@ class TuningThread:
             self._around.turn.release()
         else:
             self._log.close()
-
-    def _has_turn(self, observers: Observers) -> bool:
-        """Return whether the job may tune now, after a wait if need be; false at its end."""
-        around = self._around
-        waiting = TurnWait(around.turn, around.memory, observers, around.closing)
-        return waiting.wait(self._job.standby, around.holder)
 
     def _tune(self, observers: Observers) -> None:
         ContinuousTuning(

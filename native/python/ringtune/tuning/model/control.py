@@ -37,7 +37,8 @@ class ControlGroup:
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         limit = timedelta(seconds=timeout_s)
         with _failures_translated():
-            store = _own_part(_store_of(group), self.size)
+            shared = distributed_c10d._world.pg_map[group][1]  # noqa: SLF001  (the group's store has no public name)
+            store = _own_part(shared, self.size)
             self._group: Any = dist.ProcessGroupGloo(store, self.rank, self.size, limit)  # typed without its methods
         self._round: tuple[torch.Tensor, dist.Work] | None = None
 
@@ -97,11 +98,6 @@ class ControlGroup:
         with _failures_translated():
             self._group.allgather([found], [tensor]).wait()
         return found
-
-
-def _store_of(group: dist.ProcessGroup) -> Any:
-    """Return the store that a group's ranks met at, whatever its backend."""
-    return distributed_c10d._world.pg_map[group][1]  # noqa: SLF001  (there is no public name)
 
 
 def _own_part(store: Any, size: int) -> Any:

@@ -40,7 +40,9 @@ class Introduction:
     def of(cls, model: LiveModel, objection: str | None) -> "Introduction":
         """Return this rank's introduction; a model with an objection is not looked at."""
         digest = 0 if objection else model.digest(0, model.in_force())
-        return cls(platform.node(), _machine(model), digest, objection, model.memory_limit_bytes)
+        is_on_gpu = model.device.type == "cuda"
+        machine = machine_facts(find_gpus(), nccl_version(model)) if is_on_gpu else machine_facts()
+        return cls(platform.node(), machine, digest, objection, model.memory_limit_bytes)
 
     def to_text(self) -> str:
         """Return it as JSON."""
@@ -110,13 +112,6 @@ class Company:
         fingerprint = hardware_fingerprint(hardware, hardware_override)
         key = study_key(model.gradient_counts(), self.ranks_per_host, fingerprint, model.target_name)
         return JobIdentity(key, self.ranks_per_host, hardware, _versions(model))
-
-
-def _machine(model: LiveModel) -> dict[str, Any]:
-    """Return the machine's facts, its GPUs and NCCL where the model uses them."""
-    if model.device.type != "cuda":
-        return machine_facts()
-    return machine_facts(find_gpus(), nccl_version(model))
 
 
 def _versions(model: LiveModel) -> dict[str, str]:

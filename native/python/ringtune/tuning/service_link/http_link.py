@@ -67,7 +67,9 @@ class HttpLink:
         except Exception as error:  # noqa: BLE001  (the service never fails tuning)
             self._notices.warning(f"the service at {self._question_client.url} failed unexpectedly: {error!r}")
         else:
-            self._notices.info(f"the search begins with what the service recommends ({_described(offer)})")
+            untested = f"a config to try first, not an adopted one; {offer.reason}"
+            evidence = untested if is_default(offer) else evidence_text(offer)
+            self._notices.info(f"the search begins with what the service recommends ({evidence})")
             return FirstConfigDesigner(designer, config)
         return designer
 
@@ -119,7 +121,10 @@ class HttpLink:
         """Open the job's queue, announce its study, and begin to deliver."""
         self._study = study_of(run, self._gradient_bytes)
         study = payload_of(self._study, None)
-        queue = self._open_queue(job_uuid(run.run_id))
+        try:
+            queue: Pending = self._spool.open(job_uuid(run.run_id))
+        except OSError as error:
+            queue = self._queue_in_memory(error)
         try:
             queue.append(study)
         except OSError as error:
@@ -129,22 +134,9 @@ class HttpLink:
         self._sender.start(queue)
         return queue
 
-    def _open_queue(self, job_id: str) -> Pending:
-        try:
-            return self._spool.open(job_id)
-        except OSError as error:
-            return self._queue_in_memory(error)
-
     def _queue_in_memory(self, error: OSError) -> Pending:
         self._notices.warning(
             f"{self._spool.folder} cannot keep results until they are delivered ({error.strerror or error}); "
             "results that are not delivered when the job ends are lost"
         )
         return MemoryQueue()
-
-
-def _described(offer: Recommendation) -> str:
-    """Return the evidence for the first config; of an untested one, or one whose test is outvoted, only the reason."""
-    if is_default(offer):
-        return f"a config to try first, not an adopted one; {offer.reason}"
-    return evidence_text(offer)

@@ -141,12 +141,10 @@ def own_runs(runs: Sequence[FinishedRun]) -> OwnRuns:
     """Return the rule's answer for the runs of one key."""
     configs = [item for item in _configs(runs) if item.adopted]
     best = max(configs, key=lambda item: item.place, default=None)
-    verdicts = KeyVerdicts.of(map(_decision, runs))
+    verdicts = KeyVerdicts.of(
+        Decision(item.reporter, item.decided_unix_s, item.result.adopted, is_trusted_job=True) for item in runs
+    )
     return OwnRuns(runs[0].key, runs, best, advice_on(best, best.adopters if best else (), verdicts))
-
-
-def _decision(item: FinishedRun) -> Decision:
-    return Decision(item.reporter, item.decided_unix_s, item.result.adopted, is_trusted_job=True)
 
 
 def _configs(runs: Sequence[FinishedRun]) -> Sequence[LocalConfig]:

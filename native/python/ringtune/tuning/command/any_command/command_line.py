@@ -57,14 +57,10 @@ def flag_slot(command: Sequence[str], flag: str, knob: str) -> Slot | None:
     return found[0] if found else None
 
 
-def _flag_name(flag: str) -> str:
-    return flag.partition(FORM)[0].removesuffix("=")
-
-
 def _slot_at(command: Sequence[str], index: int, flag: str) -> Slot | None:
     """Return the place of a flag's value if the flag is the argument of an index."""
     prefix, _, suffix = flag.partition(FORM)
-    name, argument = _flag_name(flag), command[index]
+    name, argument = prefix.removesuffix("="), command[index]
     if argument == name and (prefix.endswith("=") or FORM not in flag):
         if index + 1 == len(command):
             raise ConfigError(f"the command ends with {name}, without a value behind it")

@@ -43,7 +43,7 @@ def test_a_rank_may_launch_a_job_of_its_own() -> None:
 
 @pytest.mark.parametrize("launcher", ["by hand", "srun"])
 def test_a_key_that_the_user_has_set_leaves_too(launcher: str, tmp_path: Path) -> None:
-    """With places from other launchers, or without: the key is in the user's environment, and not in the rank's."""
+    """The key is in the user's environment, and not in the rank's, whether a launcher gives the places or the user."""
     address = f"unix:@ringtune-key-{tmp_path.name}"
     environs = (
         [explicit(rank, 2, address) for rank in range(2)]

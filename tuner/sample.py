@@ -179,18 +179,14 @@ class Sample:
     def from_window(cls, window: Window, *, trial_id: int, config: Config, phase: Phase) -> "Sample":
         """Return a window's sample; a score or step time that is not finite and positive makes it invalid."""
         times = StepTimes.of(window.step_ms)
-        score = _score(window.bytes_per_step, times)
+        try:
+            score = window.bytes_per_step / (times.mean * 1e-3)
+        except (ZeroDivisionError, OverflowError):
+            score = math.nan
         reason = window.void_reason
         if reason is None and not (times.is_usable and min(window.step_ms) > 0 and math.isfinite(score) and score > 0):
             reason = VoidReason.INVALID_SCORE
         return cls(trial_id, config, phase, window.epoch, score, times, len(window.step_ms), reason)
-
-
-def _score(bytes_per_step: float, times: StepTimes) -> float:
-    try:
-        return bytes_per_step / (times.mean * 1e-3)
-    except (ZeroDivisionError, OverflowError):
-        return math.nan
 
 
 @dataclass(frozen=True)

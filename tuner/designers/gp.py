@@ -191,7 +191,8 @@ class GaussianProcessDesigner:
             remembered = study.best_config()
             if remembered not in tried:
                 return remembered
-            if self._is_better_than_baseline(remembered):
+            baseline, mean = self.predict([self._trials[0].config, remembered]).mean_log_step_ms
+            if mean < baseline:
                 known.update(study.configs)
         if self._earlier:
             earlier = [trial.config for trial in self._earlier[1:]]
@@ -202,10 +203,6 @@ class GaussianProcessDesigner:
             return filling_config(self._space, tried, self._seed)
         best = self._best_of(self._measured())
         return next_initial_config(self._space, best, tried | known, is_informed=self._prior is not None)
-
-    def _is_better_than_baseline(self, config: Config) -> bool:
-        baseline, mean = self.predict([self._trials[0].config, config]).mean_log_step_ms
-        return bool(mean < baseline)
 
     def _best_of(self, configs: Sequence[Config]) -> Config:
         """Return the config with the lowest posterior mean."""

@@ -54,16 +54,11 @@ def next_initial_config(
     """
     if space.default() not in tried:
         return space.default()
-    for parameter, value in _moves(space, is_informed=is_informed):
+    kinds = (_switches,) if is_informed else (_switches, _choices, _increases)
+    for parameter, value in (move for moves_of in kinds for free in space.free for move in moves_of(free)):
         if not any(_has(parameter, config[parameter.name], value) for config in tried):
             return best.replace({**space.fixed, parameter.name: value})
     return None
-
-
-def _moves(space: SearchSpace, *, is_informed: bool) -> Iterator[tuple[Parameter, Value]]:
-    """Yield the changes of the initial design in their order: a parameter and its new value."""
-    kinds = (_switches,) if is_informed else (_switches, _choices, _increases)
-    yield from (move for moves_of in kinds for parameter in space.free for move in moves_of(parameter))
 
 
 def _switches(parameter: Parameter) -> Iterator[tuple[Parameter, Value]]:

@@ -6,6 +6,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from .records import ENUMS, OLD_CI_LEVEL, RECORD_TYPES, STEP_MS_KEYS, Json, required_fields
 
+TYPE_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", types.NoneType: "null"}
+
 
 def json_schema() -> Json:
     """Return the JSON Schema (draft 2020-12) of one line of the log."""
@@ -22,7 +24,7 @@ def _record_schema(name: str, kind: type) -> Json:
     for field, hint in hints.items():
         properties[field] = _type_schema(hint)
         if field in ENUMS:
-            properties[field]["enum"] = [*sorted(ENUMS[field]), *([None] if _is_optional(hint) else [])]
+            properties[field]["enum"] = [*sorted(ENUMS[field]), *([None] if types.NoneType in get_args(hint) else [])]
     if "step_ms" in properties:
         properties["step_ms"] = {
             "type": "object",
@@ -45,13 +47,4 @@ def _type_schema(hint: Any) -> Json:
         return {"type": "object", **values}
     if origin is list:
         return {"type": "array", "items": _type_schema(arguments[0])}
-    return {"type": _type_name(hint)}
-
-
-def _type_name(hint: type) -> str:
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", types.NoneType: "null"}
-    return names[hint]
-
-
-def _is_optional(hint: Any) -> bool:
-    return types.NoneType in get_args(hint)
+    return {"type": TYPE_NAMES[hint]}

@@ -124,7 +124,9 @@ class StudyStore:
             first = written.records if written is not None and written.file == file else 0
             data = _lines(records[first:])
             if size + len(data) > MAX_FILE_BYTES:
-                file = self._replace(self._newest_half(records[0].run_id) + _lines(records))
+                newest = self._newest_half(records[0].run_id) + _lines(records)
+                status = replace_whole(self.path, newest, PRIVATE_MODE)
+                file = (status.st_dev, status.st_ino)
             else:
                 append_lines(descriptor, data, is_alone=True)
             return WrittenPart(len(records), file)
@@ -155,11 +157,6 @@ class StudyStore:
             room[False] -= 0 if is_finished else len(data)
             kept.append(data)
         return b"".join(reversed(kept))
-
-    def _replace(self, data: bytes) -> tuple[int, int]:
-        """Replace the file; return the new one's device and inode."""
-        status = replace_whole(self.path, data, PRIVATE_MODE)
-        return status.st_dev, status.st_ino
 
 
 def _once(run: RunLog) -> RunLog:

@@ -131,7 +131,8 @@ class ContinuousTuning:
                 Reporter(self._log, self._observer).warned(f"{change}: the decision is called into question")
                 run, decided = self._respond(result, change)
                 self._turn.release()
-                self._back_off(has_changed=decided.config != result.config)
+                self._fruitless = 0 if decided.config != result.config else min(self._fruitless + 1, MAX_DOUBLINGS)
+                self._next_s = self._clock() + BACK_OFF_S * 2**self._fruitless
                 result = decided
                 failures, unanswered = (failures + 1, change) if run.has_failed else (0, None)
         except TargetClosed:
@@ -157,7 +158,7 @@ class ContinuousTuning:
         settings = replace(
             _renamed(question.settings).share(LATER_SHARE),
             baseline=None if baseline == question.target.baseline() else baseline,
-            prior_trials=_others(fresh, baseline),
+            prior_trials=tuple(trial for trial in fresh if trial.config != baseline and trial.is_conclusive),
         )
         run, result = self._search(replace(question, settings=settings))
         if run.has_failed and gain is not None:
@@ -197,19 +198,10 @@ class ContinuousTuning:
         is_allowed = now_s >= self._next_s and not self._account.is_overdrawn(self._policy, now_s, 0.0)
         return is_allowed and self._turn.try_take()
 
-    def _back_off(self, *, has_changed: bool) -> None:
-        self._fruitless = 0 if has_changed else min(self._fruitless + 1, MAX_DOUBLINGS)
-        self._next_s = self._clock() + BACK_OFF_S * 2**self._fruitless
-
 
 def _renamed(settings: RunSettings) -> RunSettings:
     """Return the settings with a new run id, for another run of the same job."""
     return replace(settings, run_id=uuid.uuid4().hex)
-
-
-def _others(trials: Sequence[Trial], baseline: Config) -> tuple[Trial, ...]:
-    """Return the conclusive trials of all configs but the baseline."""
-    return tuple(trial for trial in trials if trial.config != baseline and trial.is_conclusive)
 
 
 def _is_same_gain(before: Result, now: Result) -> bool:

@@ -128,11 +128,6 @@ class TuningRun:
                 self._state.journal.given_up(reason)
             raise
 
-    def _end_text(self, state: RunState) -> str:
-        """Return the verdict of a run without a decision: it names the reason of whoever ended it."""
-        reason = self._end_reason()
-        return ended_tuning_text(state, reason) if reason else ended_job_text(state)
-
     def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
         """Reach a decision despite any failure, bring it in force and report it."""
         settings = self._settings
@@ -153,9 +148,11 @@ class TuningRun:
             state.meter.switch(decision.config)
         except TargetClosed:
             self.can_be_watched = False
-            state.ended = search_end.interrupted(state, self._end_reason())
+            reason = self._end_reason()
+            state.ended = search_end.interrupted(state, reason)
             in_force = state.meter.in_force or state.baseline
-            return self._finish(state, Decision(in_force, False, self._end_text(state), is_complete=False))
+            verdict = ended_tuning_text(state, reason) if reason else ended_job_text(state)
+            return self._finish(state, Decision(in_force, False, verdict, is_complete=False))
         except Exception as error:  # noqa: BLE001 - the last line of defence: training must not notice
             self.can_be_watched, self.has_failed = False, True
             state.ended = search_end.could_not_go_on(state, f"the tuner failed: {error!r}")

@@ -21,6 +21,8 @@ from .windows import window_variance
 
 MIN_DRIFT_WINDOWS = 4
 """Minimum number of the baseline's windows for a slope with a standard error."""
+MAX_EXPONENT = 700.0
+"""Largest exponent whose exp() fits into a float, nearly."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,8 @@ def _drift(windows: list[TriedSample]) -> Drift | None:
     t = [(sample.t_s - begin_s) / seconds for sample in windows]
     slope, error = _slope(t, [sample.log_time or 0.0 for sample in windows])
     margin = student_t_quantile(len(windows) - 2, 0.5 + CI_LEVEL / 2) * error
-    low, middle, high = (_expm1(shift - slope) for shift in (-margin, 0.0, margin))
+    exponents = (shift - slope for shift in (-margin, 0.0, margin))
+    low, middle, high = (math.expm1(min(exponent, MAX_EXPONENT)) for exponent in exponents)
     return Drift(SpeedUpInterval(middle, low, high), seconds, len(windows))
 
 
@@ -240,8 +243,3 @@ def _slope(t: list[float], y: list[float]) -> tuple[float, float]:
     slope = sum((x - t_mean) * (value - y_mean) for x, value in zip(t, y, strict=True)) / spread
     residual = sum((value - y_mean - slope * (x - t_mean)) ** 2 for x, value in zip(t, y, strict=True))
     return slope, math.sqrt(residual / (len(t) - 2) / spread)
-
-
-def _expm1(x: float) -> float:
-    """Return exp(x) - 1, with x limited so that the result fits into a float."""
-    return math.expm1(min(x, 700.0))

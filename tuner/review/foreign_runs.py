@@ -11,7 +11,8 @@ NO_BASELINE = "its log has no measurement without tuning, so nobody knows whethe
 
 def foreign_run(table: Table, number: int) -> RunReview:
     """Return a table of at least one row as a run; `number` identifies it within its log."""
-    rows = _rows(table)
+    is_last_kept = table.last is None or table.first[-1] is table.last
+    rows = table.first if is_last_kept or table.last is None else [*table.first, table.last]
     is_closed = table.source == HOROVOD and _is_closed(rows)
     tried = tuple(_tried(index, row) for index, row in enumerate(rows[:-1] if is_closed else rows, start=1))
     best = _best(rows[:-1] if is_closed else rows)
@@ -36,12 +37,6 @@ def foreign_run(table: Table, number: int) -> RunReview:
         target=table.source,
         windows_left_out=table.row_count - len(rows),
     )
-
-
-def _rows(table: Table) -> list[ForeignRow]:
-    """Return the rows kept, including the last one."""
-    is_last_kept = table.last is None or table.first[-1] is table.last
-    return table.first if is_last_kept or table.last is None else [*table.first, table.last]
 
 
 def _is_closed(rows: list[ForeignRow]) -> bool:

@@ -87,7 +87,8 @@ def batch_gains(run: RunReview, surrogate: Surrogate, launches: int) -> Array:
         ln(step time before / after) over the best tried config, at least zero, shape (DRAWS,).
     """
     rng = np.random.default_rng(len(run.tried))
-    failed = _failed(run)
+    worked = {sample.config for sample in run.tried if sample.is_evidence}
+    failed = list(dict.fromkeys(s.config for s in run.tried if s.reason in FAILURES and s.config not in worked))
     candidates = _untried(surrogate, failed, rng)
     best = np.zeros(DRAWS)
     if not candidates:
@@ -126,12 +127,6 @@ def _share_kept(run: RunReview, surrogate: Surrogate) -> float:
     expected = float(batch_gains(first, model, min(len(searched) - half, MOST_LAUNCHES)).mean())
     gained = min(map(surrogate.log_time, model.configs)) - surrogate.log_time(surrogate.best)
     return min((gained + POLICY.least_gain) / (expected + POLICY.least_gain), 1.0)
-
-
-def _failed(run: RunReview) -> list[Config]:
-    """Return the configs that failed whenever they were tried."""
-    worked = {sample.config for sample in run.tried if sample.is_evidence}
-    return list(dict.fromkeys(s.config for s in run.tried if s.reason in FAILURES and s.config not in worked))
 
 
 def _untried(surrogate: Surrogate, failed: Sequence[Config], rng: np.random.Generator) -> list[Config]:

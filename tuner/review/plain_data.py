@@ -9,8 +9,7 @@ from typing import Any
 from ringtune.tuner.space.config import Config
 
 from .advice import advice
-from .analysis import Analysis, TrialReview, analyse
-from .sensitivity import Sensitivity
+from .analysis import Analysis, analyse
 from .settings_text import settings_to_paste
 from .summary import Review, RunReview
 
@@ -60,19 +59,13 @@ def _analysis(run: RunReview, analysis: Analysis) -> dict[str, Any]:
         "gap": None if analysis.gap is None else asdict(analysis.gap),
         "noise": None if analysis.noise is None else asdict(analysis.noise),
         "drift": None if analysis.drift is None else asdict(analysis.drift),
-        "trials": [_trial(trial) for trial in analysis.trials],
+        "trials": [
+            asdict(trial) | {"config": trial.config.to_json(), "void": dict(trial.void)} for trial in analysis.trials
+        ],
         "improvements": [{"windows": count, "trial_id": trial.trial_id} for count, trial in analysis.improvements],
-        "sensitivity": [_sensitivity(item) for item in analysis.sensitivities],
+        "sensitivity": [asdict(item) | {"finding": item.finding} for item in analysis.sensitivities],
         "advice": advice(run, analysis),
     }
-
-
-def _trial(trial: TrialReview) -> dict[str, Any]:
-    return asdict(trial) | {"config": trial.config.to_json(), "void": dict(trial.void)}
-
-
-def _sensitivity(item: Sensitivity) -> dict[str, Any]:
-    return asdict(item) | {"finding": item.finding}
 
 
 def _config(config: Config | None) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 
 import itertools
 import os
-from collections.abc import Iterator
 
 from ringtune.tuner.logs.earlier import joined
 from ringtune.tuner.logs.file import reading
@@ -36,18 +35,14 @@ def review_log(path: str | os.PathLike[str]) -> Review:
         header = find_header(first)
         lines = itertools.chain(first, numbered)
         if header is None:
-            return _ours(path, lines, bad)
+            kept = keep_runs(lines, bad)
+            runs = tuple(review_run(run, kept.windows_left_out[run.run_id]) for run in _joined(kept))
+            return Review(os.fspath(path), runs, tuple(bad.first), bad.count, kept.runs_left_out)
         tables = read_rows(lines, header, bad)
     if not any(table.row_count for table in tables):
         bad.add(header.line, "a header without rows: the job ended before the first sample was complete")
     runs = tuple(foreign_run(table, number) for number, table in enumerate(tables, start=1) if table.row_count)
     return Review(os.fspath(path), runs, tuple(bad.first), bad.count, is_table=True)
-
-
-def _ours(path: str | os.PathLike[str], lines: Iterator[Line], bad: BadLines) -> Review:
-    kept = keep_runs(lines, bad)
-    runs = tuple(review_run(run, kept.windows_left_out[run.run_id]) for run in _joined(kept))
-    return Review(os.fspath(path), runs, tuple(bad.first), bad.count, kept.runs_left_out)
 
 
 def _joined(kept: KeptRuns) -> list[RunLog]:

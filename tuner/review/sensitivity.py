@@ -81,18 +81,13 @@ def _sensitivity(surrogate: Surrogate, parameter: Parameter, centre: Config) -> 
     configs = [centre.replace({parameter.name: value}) for value in tried]
     fractions = [change.fraction for change in surrogate.changes(centre, configs)]
     best, worst = int(np.argmax(fractions)), int(np.argmin(fractions))
+    grid = surrogate.slice_values(parameter)  # for the figure, over the tried range
+    changes = surrogate.changes(centre, [centre.replace({parameter.name: value}) for value in grid])
     return Sensitivity(
         name=parameter.name,
         best=tried[best],
         worst=tried[worst],
         effect=surrogate.changes(configs[worst], [configs[best]])[0],
         tried=len(tried),
-        slice=_slice(surrogate, parameter, centre),
+        slice=Slice(parameter.name, tuple(grid), tuple(changes)),
     )
-
-
-def _slice(surrogate: Surrogate, parameter: Parameter, centre: Config) -> Slice:
-    """Return the model along a grid over the tried range, for the figure; the grid's values need not be tried ones."""
-    values = surrogate.slice_values(parameter)
-    changes = surrogate.changes(centre, [centre.replace({parameter.name: value}) for value in values])
-    return Slice(parameter.name, tuple(values), tuple(changes))

@@ -145,7 +145,8 @@ def _ring(task: Task, stretch: float) -> Duration:
     for count, size in ((full, segment_bytes), (1, rest)):
         if count == 0 or size == 0:
             continue
-        block = _whole_lines(size / ranks)
+        line_bytes = ENGINE_FACTS.cache_line_bytes
+        block = math.ceil(size / ranks / line_bytes) * line_bytes
         sockets = (
             2 * block / machine.socket_bytes_per_s * S_TO_MS + 2 * machine.socket_message_us * US_TO_MS
         ) * stretch
@@ -207,10 +208,6 @@ def _payload_bytes_per_s(task: Task) -> float:
 def _pause_ms(task: Task, stretch: float) -> float:
     """Return the time between a block's last byte on the wire and the next exchange."""
     return (task.cluster.link.latency_us + task.machine.exchange_us * stretch) * US_TO_MS
-
-
-def _whole_lines(size: float) -> int:
-    return math.ceil(size / ENGINE_FACTS.cache_line_bytes) * ENGINE_FACTS.cache_line_bytes
 
 
 _ALGORITHMS: Mapping[Algorithm, Callable[[Task, float], Duration]] = MappingProxyType(

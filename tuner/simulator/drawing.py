@@ -11,7 +11,7 @@ from rich.text import Text
 from ringtune.system.counts import counted
 from ringtune.tuner.space.readable import readable_size, readable_value
 
-from .forecast import Curve, Expected, Forecast, StepSurface
+from .forecast import Curve, Forecast, StepSurface
 
 BARS = "▁▂▃▄▅▆▇█"
 """Bars of a curve, from its shortest step to its longest."""
@@ -52,12 +52,8 @@ def _summary(answer: Forecast) -> Table:
     table.add_row("of the step, exposed", *(f"{100.0 * one.exposed_share:.1f} %" for one in both))
     table.add_row("messages", *(str(one.responses) for one in both))
     for name in (curve.name for curve in answer.curves):
-        table.add_row(name, *(_setting(one, name) for one in both))
+        table.add_row(name, *(readable_value(name, one.config[name]) for one in both))
     return table
-
-
-def _setting(expected: Expected, name: str) -> str:
-    return readable_value(name, expected.config[name])
 
 
 def _curves(answer: Forecast) -> Table:
@@ -91,12 +87,9 @@ def draw_surface(surface: StepSurface) -> Table:
     for value in surface.columns:
         table.add_column(Text(f"{value:.2g}".center(CELL_WIDTH)))
     for value, times in zip(surface.rows, surface.step_ms, strict=True):
-        table.add_row(f"{readable_value('fusion_bytes', value)} ", *(_cell(time, shortest_ms) for time in times))
+        cells = (_patch(letter_of(time, shortest_ms), CELL_WIDTH) for time in times)
+        table.add_row(f"{readable_value('fusion_bytes', value)} ", *cells)
     return table
-
-
-def _cell(step_ms: float, shortest_ms: float) -> Text:
-    return _patch(letter_of(step_ms, shortest_ms), CELL_WIDTH)
 
 
 def _legend() -> Text:

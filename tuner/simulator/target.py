@@ -145,7 +145,8 @@ class SimulatedTarget:
         self._pass(measured + 1e3 * pauses_s)
         self.paused_s += float(pauses_s.sum())
         reason = VoidReason.PAUSE if has_pause else None
-        return Window(spec.epoch, tuple(measured.tolist()), self.job.bytes, self._tensor_set(), reason, was_cut)
+        tensor_set = len(self.job.gradients) * 1_000_003 + self.job.bytes
+        return Window(spec.epoch, tuple(measured.tolist()), self.job.bytes, tensor_set, reason, was_cut)
 
     def _draw(self, steps: int) -> tuple[NDArray[np.float64], StepDraws]:
         """Return step times without pauses, shape (steps,), milliseconds, and their random draws."""
@@ -164,9 +165,6 @@ class SimulatedTarget:
     def _pass(self, step_ms: NDArray[np.float64]) -> None:
         self.now_s += float(step_ms.sum()) * 1e-3
         self._steps_left -= len(step_ms)
-
-    def _tensor_set(self) -> int:
-        return len(self.job.gradients) * 1_000_003 + self.job.bytes
 
     def _check_open(self) -> None:
         if self._steps_left <= 0:

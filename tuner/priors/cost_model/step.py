@@ -90,7 +90,8 @@ class Traffic:
         job, knobs = self.job, self.knobs
         tensors, is_fusing = float(len(job.gradient_bytes)), knobs.fusion_bytes > 0
         tensor_s = costs.tensor_s + (1.0 - knobs.is_cached) * costs.uncached_tensor_s * job.world_size
-        every_s = np.zeros_like(knobs.fusion_bytes) + _negotiation_s(job, costs)
+        waits_s = 0.0 if len(job.ranks_per_host) == 1 else 2.0 * wait_s(job, costs)  # of request and response
+        every_s = np.zeros_like(knobs.fusion_bytes) + (costs.cycle_s + waits_s)
         whole_s, work_s = every_s + tensors * tensor_s, tensors * tensor_s
         for kind in self.kinds:
             message_s, message_work_s = kind.message.durations_s(costs)
@@ -135,9 +136,3 @@ def expected_step_s(job: JobShape, costs: EngineCosts, compute_s: float, configs
         configs: m configs of the engine.
     """
     return Traffic.of(job, configs).step_s(costs, compute_s)
-
-
-def _negotiation_s(job: JobShape, costs: EngineCosts) -> Constant:
-    """Return the duration of the request and response of one batch, seconds."""
-    is_one_host = len(job.ranks_per_host) == 1
-    return costs.cycle_s + (0.0 if is_one_host else 2.0 * wait_s(job, costs))

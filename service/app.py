@@ -10,7 +10,6 @@ from importlib.metadata import version
 import structlog
 from anyio import to_thread
 from fastapi import Depends, FastAPI
-from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from ringtune.service.api import health
@@ -84,7 +83,7 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
         redoc_url=None,
         redirect_slashes=False,
         dependencies=[Depends(deny_undeclared)],
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan(state),
     )
     callers = Callers(service, settings, time.monotonic)
@@ -186,10 +185,6 @@ async def _remove_ended_sessions(state: AppState) -> None:
         except ServiceError as error:
             log.warning("ended_sessions_not_removed", detail=error.detail)
         await asyncio.sleep(HOUR_S)
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 def _describe_once(app: FastAPI) -> Callable[[], dict[str, object]]:

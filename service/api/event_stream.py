@@ -7,6 +7,7 @@ listen, and signs of life at the interval of the settings.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, TypeAlias
 
@@ -107,7 +108,8 @@ async def _frames(state: AppState, after: int, may_listen: MayListen) -> AsyncIt
             quiet_s = 0.0
             yield format_sse_event(comment="alive")
         if not found:
-            await _rest(state.ending)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(state.ending.wait(), POLL_S)
 
 
 async def _is_allowed(may_listen: MayListen) -> bool:
@@ -115,14 +117,6 @@ async def _is_allowed(may_listen: MayListen) -> bool:
         return await may_listen()
     except Unavailable:
         return True
-
-
-async def _rest(ending: asyncio.Event) -> None:
-    """Wait for the next look, or for the end."""
-    try:
-        await asyncio.wait_for(ending.wait(), POLL_S)
-    except asyncio.TimeoutError:
-        return
 
 
 def _frame(event: ResultEvent) -> bytes:

@@ -51,7 +51,8 @@ def layers(state: AppState, page_state: PageState, pages: Pages | None) -> tuple
         **dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max),
         **dict.fromkeys(open_paths, min(OPEN_BODY_BYTES_MAX, settings.body_bytes_max)),
     }
-    web = () if pages is None else (_page_layer(pages, page_state),)
+    reason = "Inside ReplyHeaders: what it refuses by itself has an id and headers, too."
+    web = () if pages is None else (Layer(pages.wrap, reason, {"sessions": page_state.sessions}),)
     return (
         Layer(ReplyHeaders, "Outermost: every reply has its id and headers, whoever made it.", {"ids": state.ids}),
         *web,
@@ -99,8 +100,3 @@ def install(app: FastAPI, chain: tuple[Layer, ...]) -> None:
     """Put the layers before the application's routes; the framework takes the innermost first."""
     for layer in reversed(chain):
         app.add_middleware(layer.middleware, **layer.options)
-
-
-def _page_layer(pages: Pages, page_state: PageState) -> Layer:
-    reason = "Inside ReplyHeaders: what it refuses by itself has an id and headers, too."
-    return Layer(pages.wrap, reason, {"sessions": page_state.sessions})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OpenAPI description: FastAPI's, derived from the routes, and the middleware's addition to every one of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -44,8 +44,9 @@ def describe(app: FastAPI) -> dict[str, Any]:
     _add_schema(schemas, TuningLog, "validation")
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    for path, operation in _operations(document):
-        _add_problems(operation, is_open=path in OPEN_PATHS)
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            _add_problems(operation, is_open=path in OPEN_PATHS)
     return document
 
 
@@ -56,23 +57,14 @@ def _add_schema(schemas: dict[str, Any], model: type[BaseModel], mode: JsonSchem
     schemas[model.__name__] = schema
 
 
-def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for path, methods in document["paths"].items():
-        for operation in methods.values():
-            yield path, operation
-
-
 def _add_problems(operation: dict[str, Any], *, is_open: bool) -> None:
     responses = operation["responses"]
     added = {**EVERYWHERE, **(WITH_BODY if "requestBody" in operation else {})}
     if is_open:
         added = {status: words for status, words in added.items() if status not in WITHOUT_TOKEN}
     responses.update({status: {"description": words} for status, words in added.items()})
-    for status in filter(_is_error, responses):
-        responses[status]["content"] = dict(CONTENT)
+    for status, response in responses.items():
+        if status.isdigit() and int(status) >= 400:
+            response["content"] = dict(CONTENT)
     for status in {"429", "503"} & set(responses):
         responses[status]["headers"] = RETRY_AFTER
-
-
-def _is_error(status: str) -> bool:
-    return status.isdigit() and int(status) >= 400

@@ -163,7 +163,8 @@ class _Chunk:
             self._store(study_id, rows)
 
     def _take_study(self, data: dict[str, Any]) -> None:
-        key = _key(data)
+        layout = tuple(json.loads(data["layout"]))
+        key = StudyKey(data["hardware"], data["model"], layout, data["target"], data["surface_version"])
         check_key(key)
         if not STUDY_ID.fullmatch(data["study_id"]):
             raise InvalidRequest(f"study_id={data['study_id'][:100]!r} is no id of a study: 32 digits of 0-9a-f")
@@ -282,11 +283,6 @@ class _Chunk:
         changes.save(self._connection, self._policy.max_speedup)
         self._counts.results += len(new)
         self._counts.same += len(rows) - len(new)
-
-
-def _key(data: Mapping[str, Any]) -> StudyKey:
-    layout = tuple(json.loads(data["layout"]))
-    return StudyKey(data["hardware"], data["model"], layout, data["target"], data["surface_version"])
 
 
 def _checked_reason(reason: object) -> str | None:

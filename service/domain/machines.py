@@ -66,9 +66,6 @@ def _kind(machine: MachineKind) -> str:
     names = dict.fromkeys(machine.gpus)
     parts += [f"{machine.gpus.count(name)} of {name}" for name in names]
     if machine.link_kind not in {None, SHARED_MEMORY}:
-        parts.append(f"{machine.link_kind}{_speed(machine.link_bits_per_s)}")
+        speed = f" {machine.link_bits_per_s / 1e9:g} Gbit/s" if machine.link_bits_per_s else ""
+        parts.append(f"{machine.link_kind}{speed}")
     return ", ".join(parts)
-
-
-def _speed(bits_per_s: int | None) -> str:
-    return f" {bits_per_s / 1e9:g} Gbit/s" if bits_per_s else ""

@@ -186,12 +186,8 @@ def _neighbours(connection: Connection, asked: StudyKey, query: RecommendationQu
         key = key_of(row)
         wanted = asked if query.hardware is not None else replace(asked, hardware=key.hardware)
         found.append(_Neighbour(row, key, wanted, distance(wanted, key, tensors, sets[row.gradient_bytes])))
-    return sorted((n for n in found if n.distance <= MAX_DISTANCE), key=_order)
-
-
-def _order(neighbour: _Neighbour) -> tuple[bool, bool, float, str]:
-    row = neighbour.row
-    return not row.has_confirmed, not row.has_adopted, neighbour.distance, row.study_id
+    near = (n for n in found if n.distance <= MAX_DISTANCE)
+    return sorted(near, key=lambda n: (not n.row.has_confirmed, not n.row.has_adopted, n.distance, n.row.study_id))
 
 
 def _best_there(

@@ -6,7 +6,7 @@ the baseline, in whatever phase.
 """
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -92,7 +92,9 @@ class RunLogs:
                 run_id=log.run_id, study_id=None, reason="the run's first record is missing; nothing was stored"
             )
         header = canonical(record_to_json(log.run))
-        self._claim({by.job_id, as_job_id(log.run_id)}, by.token_id)
+        job_ids = {by.job_id, as_job_id(log.run_id)}  # a run's id is its job's, so that no other token takes it
+        with self._database.writing(reports.LOCK) as connection:
+            claim_all(connection, dict.fromkeys(job_ids, by.token_id), self._limits)
         known = self._known(log.run_id, header)
         study = self._study(log.run, by.token_id)
         results = _results(log, log.run, by)
@@ -115,11 +117,6 @@ class RunLogs:
             if found.study_id is not None and job not in told:
                 told.add(job)
                 self._jobs.put(*job, facts_of(log), token_id)
-
-    def _claim(self, job_ids: Collection[str], token_id: str | None) -> None:
-        """Use job ids with a token; a run's id is its job's, so that no other token takes it."""
-        with self._database.writing(reports.LOCK) as connection:
-            claim_all(connection, dict.fromkeys(job_ids, token_id), self._limits)
 
     def _known(self, run_id: str, header: str) -> RunRow | None:
         with self._database.looking() as connection:

@@ -285,7 +285,10 @@ def _sqlite_engine(url: URL) -> tuple[Engine, SqliteFile]:
     engine = create_engine(url, creator=lambda: file.connect(**options), **POOL)
 
     def prepare(connection: Any, _record: object) -> None:
-        _prepare_sqlite(connection)
+        connection.isolation_level = None  # explicit transactions: the driver would begin them on its own, and late
+        _keep_write_ahead_log(connection)
+        for setting in ("synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {setting}")
         file.note(connection)
 
     def forget(connection: Any, _record: object = None) -> None:
@@ -296,14 +299,6 @@ def _sqlite_engine(url: URL) -> tuple[Engine, SqliteFile]:
     event.listen(engine, "close_detached", forget)
     event.listen(engine, "begin", _begin)
     return engine, file
-
-
-def _prepare_sqlite(connection: Any) -> None:
-    """Make commits durable and transactions explicit (Python's driver would begin them on its own, and late)."""
-    connection.isolation_level = None
-    _keep_write_ahead_log(connection)
-    for setting in ("synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {setting}")
 
 
 def _keep_write_ahead_log(connection: Any) -> None:

@@ -144,20 +144,20 @@ def neighbours(
     """
     shared = {"model": model, "hardware": hardware}
     conditions = [studies.c[name] == value for name, value in shared.items() if value is not None]
+    is_measured = (
+        studies.c.target == surface[0],
+        studies.c.surface_version == surface[1],
+        _has(config_summaries.c.is_promising),
+    )
     rows: dict[str, NeighbourRow] = {}
     for condition in conditions:
         has_confirmed = _has(config_summaries.c.is_confirmed).label("has_confirmed")
         has_adopted = _has(config_summaries.c.is_promising, config_summaries.c.adopted > 0).label("has_adopted")
-        query = select(studies, has_confirmed, has_adopted).where(and_(condition, *_measured(surface)))
+        query = select(studies, has_confirmed, has_adopted).where(and_(condition, *is_measured))
         order = (has_confirmed.desc(), has_adopted.desc(), studies.c.created_unix_s.desc())
         newest = query.order_by(*order).limit(limit)
         rows.update({row.study_id: row for row in all_of(connection.execute(newest), NeighbourRow)})
     return tuple(rows.values())
-
-
-def _measured(surface: tuple[str, int]) -> tuple[ColumnElement[bool], ...]:
-    has_promise = _has(config_summaries.c.is_promising)
-    return studies.c.target == surface[0], studies.c.surface_version == surface[1], has_promise
 
 
 def _has(flag: Column[bool], *conditions: ColumnElement[bool]) -> Exists:

@@ -68,7 +68,9 @@ class ValueAxis:
         for index in range(TICKS if self._ends is not None else 0):
             share = index / (TICKS - 1)
             positions.append(self._line_start + (1.0 - self._line_start) * share)
-            labels.append(_readable_number(self.name, self.number_at(share)))
+            number = self.number_at(share)
+            rounded: Value = round(number) if self.name.endswith("_bytes") else float(f"{number:.3g}")
+            labels.append(plain(readable_value(self.name, rounded)))
         return positions, labels
 
     def layout(self) -> dict[str, Any]:
@@ -84,8 +86,3 @@ class ValueAxis:
 
     def _scaled(self, number: float) -> float:
         return math.log2(number) if self._is_log else number
-
-
-def _readable_number(name: str, number: float) -> str:
-    rounded: Value = round(number) if name.endswith("_bytes") else float(f"{number:.3g}")
-    return plain(readable_value(name, rounded))

@@ -63,12 +63,13 @@ def _counts(run: RunReview) -> str:
 
 
 def _bars(row: str, spans: Sequence[Span]) -> Any:
+    colour = {DESIGNER: GREEN, VOID: RED}.get(row, COLOURS.get(row, BLUE))
     return go.Bar(
         y=[row] * len(spans),
         x=[span.seconds for span in spans],
         base=[span.begin_s for span in spans],
         orientation="h",
-        marker={"color": _colour(row), "line": {"width": 0.5, "color": "#000000"}},
+        marker={"color": colour, "line": {"width": 0.5, "color": "#000000"}},
         text=[plain(span.text) for span in spans],
         textposition="none",
         hovertemplate="%{text}<br>%{base:.1f} s, for %{x:.2f} s<extra></extra>",
@@ -91,10 +92,6 @@ def _spans(run: RunReview) -> list[Span]:
             spans.append(Span(row, before_s, event.t_s - before_s, text, event.steps))
         before_s = event.t_s
     return spans
-
-
-def _colour(row: str) -> str:
-    return {DESIGNER: GREEN, VOID: RED}.get(row, COLOURS.get(row, BLUE))
 
 
 def _row(row: str, spans: Sequence[Span]) -> tuple[str, ...]:

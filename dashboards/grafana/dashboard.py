@@ -83,6 +83,7 @@ class Dashboard:
 
     def to_json(self) -> Json:
         """Return the dashboard as Grafana reads it."""
+        source: Json = {"label": "Data source", "name": "datasource", "query": "prometheus", "type": "datasource"}
         return {
             "annotations": {"list": []},
             "description": self.description,
@@ -94,7 +95,7 @@ class Dashboard:
             "refresh": "30s",
             "schemaVersion": SCHEMA_VERSION,
             "tags": ["ringtune"],
-            "templating": {"list": [_datasource(), *(variable.to_json() for variable in self.variables)]},
+            "templating": {"list": [source, *(variable.to_json() for variable in self.variables)]},
             "time": {"from": "now-1h", "to": "now"},
             "timezone": "browser",
             "title": self.title,
@@ -124,7 +125,3 @@ class Dashboard:
                 x, height = x + panel.width, max(height, panel.height)
             y += height
         return found
-
-
-def _datasource() -> Json:
-    return {"label": "Data source", "name": "datasource", "query": "prometheus", "type": "datasource"}

@@ -74,7 +74,8 @@ def _note(config: Config, target: str) -> str:
 
 def _exports(variables: Mapping[str, str], comment: str) -> str:
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
-    return "\n".join([f"# {_one_line(comment)}", *lines])
+    one_line = " ".join("".join(letter if letter.isprintable() else " " for letter in comment).split())
+    return "\n".join([f"# {one_line}", *lines])
 
 
 def _command(use: ConfigUse) -> str:
@@ -88,7 +89,3 @@ def _command(use: ConfigUse) -> str:
     }
     words = [word for name, value in options.items() if value is not None for word in (name, value)]
     return shlex.join(["ringtune", "recommend", *words])
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -121,8 +121,8 @@ def place_of(study: ListedStudy) -> ConfigUse:
 
 def _snippets(study: ListedStudy, best: BestConfig) -> object:
     """Return the texts to paste; a gain is named where it is confirmed, and nowhere else."""
-    said = f"confirmed: {with_bounds(best.evidence)}" if best.is_confirmed else NO_PROMISE
-    return snippets_of(best.config, place_of(study), f"{name_of(study)}, {said}")
+    evidence = f"confirmed: {with_bounds(best.evidence)}" if best.is_confirmed else NO_PROMISE
+    return snippets_of(best.config, place_of(study), f"{name_of(study)}, {evidence}")
 
 
 def medians(results: Sequence[LedgerResult]) -> dict[Config, float]:

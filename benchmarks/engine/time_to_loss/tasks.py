@@ -68,16 +68,12 @@ def digits() -> Task:
 def characters() -> Task:
     """Return Python's documentation topics, for a small transformer."""
     text = Text.load()
-    windows = [_windows(ids) for ids in (text.training, text.validation)]
+    windows = [ids.unfold(0, SMALL.context + 1, SMALL.context // 2) for ids in (text.training, text.validation)]
     chosen = torch.randperm(len(windows[1]), generator=torch.Generator().manual_seed(VALIDATION_SEED))
     training, validation = ((rows[:, :-1], rows[:, 1:]) for rows in (windows[0], windows[1][chosen[:VALIDATION_ROWS]]))
     return Task(
         lambda: CharacterTransformer(SMALL, text.characters), next_character_loss, training, validation, 2.4, 8, 1e-3
     )
-
-
-def _windows(ids: Tensor) -> Tensor:
-    return ids.unfold(0, SMALL.context + 1, SMALL.context // 2)
 
 
 def table() -> Task:

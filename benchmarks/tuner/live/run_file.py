@@ -27,7 +27,8 @@ class RunFile:
         """Make the folder, and read the runs of the file; a torn line is no run."""
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        folders = (*map(_folder, (tuner, ddp)), RIVALS, Path(__file__).parent)
+        ours = (Path(file).parent for file in (tuner.__file__, ddp.__file__, __file__))
+        folders = (*ours, RIVALS)
         self._sources = sources_digest(folders, NOT_RUN)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         known = [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
@@ -39,7 +40,3 @@ class RunFile:
         of_these_sources = {**row, "sources": self._sources}
         self.rows.append(of_these_sources)
         append_to(self._path, json.dumps(of_these_sources))
-
-
-def _folder(package: Any) -> Path:
-    return Path(package.__file__).parent

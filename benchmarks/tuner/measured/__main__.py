@@ -44,7 +44,9 @@ def main() -> None:
     kept = [] if arguments.keep is None else read_outcomes(arguments.keep)
     known = [outcome for outcome in kept if not (arguments.anew and outcome.run in wanted)]
     outcomes = _all_outcomes(comparison, known, arguments, notes)
-    _print([outcome for outcome in outcomes if outcome.run in wanted])
+    print("chosen / best, mean ± standard error; launches, failed ones and CPU seconds a suggestion at the last budget")
+    for name, table in tables([outcome for outcome in outcomes if outcome.run in wanted]).items():
+        print(f"\n{name}\n\n{table}")
 
 
 def _all_outcomes(
@@ -82,12 +84,6 @@ def _known(kind: str, asked: list[str] | None, there: tuple[str, ...]) -> tuple[
     if unknown := [name for name in asked or () if name not in there]:
         raise SystemExit(f"no such {kind}: {', '.join(unknown)}; there are: {'; '.join(there)}")
     return tuple(asked or there)
-
-
-def _print(outcomes: list[Outcome]) -> None:
-    print("chosen / best, mean ± standard error; launches, failed ones and CPU seconds a suggestion at the last budget")
-    for name, table in tables(outcomes).items():
-        print(f"\n{name}\n\n{table}")
 
 
 if __name__ == "__main__":

@@ -87,12 +87,9 @@ def _choice(gains: Runs, asked: Sequence[str]) -> Choice | None:
         return None
     elsewhere = {config: fmean(of[m] for m in set(of) - set(asked)) for config, of in gains.items()}
     chosen = max(seen, key=seen.__getitem__)
-    is_adopted = len(asked) == 1 or _is_faster([gains[chosen][machine] for machine in asked])
+    pairs = [Pair(1.0 + gains[chosen][machine], 1.0) for machine in asked]
+    is_adopted = len(asked) == 1 or speedup_interval(pairs).is_gain
     return Choice(seen[chosen], elsewhere[chosen] * is_adopted, max(elsewhere.values()), is_adopted)
-
-
-def _is_faster(gains: Sequence[float]) -> bool:
-    return speedup_interval([Pair(1.0 + gain, 1.0) for gain in gains]).is_gain
 
 
 def table_of(runs_by_name: Mapping[str, Runs]) -> Table:

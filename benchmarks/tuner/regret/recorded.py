@@ -55,10 +55,11 @@ def recorded_problem(path: Path) -> TableProblem:
     if baseline not in cells:
         raise ConfigError(f"{path} has no measurement of today's default, {dict(baseline)}; record the surface again")
     algorithms = sorted({str(config["allreduce_algorithm"]) for config in cells} - {"auto"})
+    parameters = [parameter for parameter in engine_parameters(algorithms) if parameter.name in baseline]
     table = Table(
         name=PREFIX + path.name.removesuffix(SUFFIX),
         kind="recorded",
-        space=measured_space(_known(engine_parameters(algorithms), baseline), list(cells), baseline),
+        space=measured_space(parameters, list(cells), baseline),
         baseline=baseline,
         cells=cells,
         bytes_per_step=sum(header["gradient_bytes"]),
@@ -66,11 +67,6 @@ def recorded_problem(path: Path) -> TableProblem:
         ranks_per_host=layout,
     )
     return TableProblem(table)
-
-
-def _known(parameters: Sequence[Parameter], baseline: Config) -> list[Parameter]:
-    """Return the parameters that the engine had when it was recorded."""
-    return [parameter for parameter in parameters if parameter.name in baseline]
 
 
 def measured_space(parameters: Sequence[Parameter], configs: Sequence[Config], baseline: Config) -> SearchSpace:

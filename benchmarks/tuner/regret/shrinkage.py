@@ -61,7 +61,8 @@ def shrunken_ms(cells: Cells, space: SearchSpace) -> dict[Config, float]:
     rank = int(np.linalg.matrix_rank(effects))
     if window_std == 0.0 or rank >= len(logs):
         return medians
-    errors = window_std**2 * np.array([_median_variance(len(windows)) for windows in cells.values()])
+    variances = [(MEDIAN_VARIANCE if count > 2 else 1.0) / count for count in map(len, cells.values())]
+    errors = window_std**2 * np.array(variances)
     expected = effects @ np.linalg.lstsq(effects, logs, rcond=None)[0]
     departures = logs - expected
     seen = (MAD_TO_STD * float(np.median(np.abs(departures)))) ** 2 * len(logs) / (len(logs) - rank)
@@ -74,11 +75,6 @@ def _window_std(cells: Cells) -> float:
     logs = [[math.log(median(window)) for window in windows] for windows in cells.values()]
     differences = [abs(one - other) for ys in logs for one, other in itertools.combinations(ys, 2)]
     return MAD_TO_STD * median(differences) / math.sqrt(2.0) if differences else 0.0
-
-
-def _median_variance(windows: int) -> float:
-    """Return the variance of the median of so many windows, in those of one."""
-    return (MEDIAN_VARIANCE if windows > 2 else 1.0) / windows
 
 
 def _effects(configs: Sequence[Config], space: SearchSpace) -> Array:

@@ -13,7 +13,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -70,7 +70,7 @@ class Place:
 
 def places(contenders: Sequence[Contender]) -> dict[Hashable, Place]:
     """Return the place of each config of one study."""
-    adopters = {reporter for item in contenders for reporter in item.adopted}
+    adopters = _adopters(contenders)
     against = {item.name: len(item.kept - adopters) for item in contenders}  # an adopter of a rival is not against it
     promising = {item.name for item in contenders if _is_promising(item, against[item.name])}
     groups: dict[tuple[bool, bool, bool], list[Contender]] = {}
@@ -89,6 +89,11 @@ def places(contenders: Sequence[Contender]) -> dict[Hashable, Place]:
         )
         for item in contenders
     }
+
+
+def _adopters(contenders: Iterable[Contender]) -> frozenset[str]:
+    """Return the reporters that adopted a config."""
+    return frozenset(reporter for item in contenders for reporter in item.adopted)
 
 
 def _is_promising(item: Contender, against: int) -> bool:

@@ -57,8 +57,7 @@ def recommend_from(runs: Sequence[RunLog], query: StudyQuery, now_unix_s: float)
         now_unix_s: The time, for the age of the evidence.
     """
     finished = map(finished_run, first_runs(runs))
-    of_target = [item for item in finished if item is not None and item.key.target == query.target]
-    matching = [item for item in of_target if query.model in {item.key.model, item.run.model_name}]
+    matching = [item for item in finished if item is not None and _is_asked(item, query)]
     if not matching:
         return _default(query, "no finished run here has this model")
     if len({item.key.model for item in matching}) > 1:
@@ -69,6 +68,11 @@ def recommend_from(runs: Sequence[RunLog], query: StudyQuery, now_unix_s: float)
 
 def _key_of(item: FinishedRun) -> tuple[str, tuple[int, ...], int]:
     return item.key.hardware, item.key.layout, item.key.surface_version
+
+
+def _is_asked(item: FinishedRun, query: StudyQuery) -> bool:
+    """Return whether a study has the model and the target of the query."""
+    return query.model in {item.key.model, item.run.model_name} and item.key.target == query.target
 
 
 def _key(query: StudyQuery, found: StudyKey) -> StudyKey:

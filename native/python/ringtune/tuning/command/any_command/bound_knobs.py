@@ -176,8 +176,10 @@ def _known(entry: KnobEntry, found: Scalar | None) -> Value:
         words = {"true" if on is None else on: True, "false" if off is None else off: False}
         return found if isinstance(found, bool) else words.get(str(found), plain_text(found))
     number = as_number(found) if entry.is_number else None
-    if number is None:
-        return plain_text(found)
+    return plain_text(found) if number is None else _whole_if_int(entry, number)
+
+
+def _whole_if_int(entry: KnobEntry, number: float) -> Value:
     return int(number) if entry.type == "int" and number.is_integer() else number
 
 

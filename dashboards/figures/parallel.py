@@ -29,8 +29,6 @@ def parallel_figure(run: RunReview, analysis: Analysis) -> Figure | None:
         return None
     shown = trials if len(trials) <= MAX_LINES else sorted(trials, key=_time)[:MAX_LINES]
     axes = [ValueAxis(name, [trial.config[name] for trial in shown if name in trial.config]) for name in names]
-    labels = [*names, MEASURED]
-    ticks = {"tickvals": list(range(len(labels))), "ticktext": [plain(label) for label in labels]}
     return Figure(
         "parallel",
         "Parallel coordinates",
@@ -42,7 +40,7 @@ def parallel_figure(run: RunReview, analysis: Analysis) -> Figure | None:
             _lines(run, shown, axes),
             height=440,
             showlegend=False,
-            xaxis={**ticks, "range": [-0.3, len(labels) - 0.7], "side": "top"},
+            xaxis=_axis([*names, MEASURED]),
             yaxis={"visible": False, "range": [-0.05, 1.05]},
             margin={"l": 24, "r": 90, "t": 56, "b": 16},
             annotations=_tick_labels(axes, run, shown),
@@ -53,6 +51,11 @@ def parallel_figure(run: RunReview, analysis: Analysis) -> Figure | None:
 def _row(run: RunReview, trial: TrialReview, names: Sequence[str]) -> tuple[str, ...]:
     values = (readable_value(name, trial.config.get(name)) for name in names)
     return (words.name_of(trial), *values, words.speed(run, trial.log_time))
+
+
+def _axis(labels: Sequence[str]) -> dict[str, Any]:
+    ticks = {"tickvals": list(range(len(labels))), "ticktext": [plain(label) for label in labels]}
+    return {**ticks, "range": [-0.3, len(labels) - 0.7], "side": "top"}
 
 
 def _lines(run: RunReview, trials: Sequence[TrialReview], axes: Sequence[ValueAxis]) -> list[Any]:

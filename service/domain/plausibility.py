@@ -33,9 +33,8 @@ def check(result: ReportedResult) -> None:
         raise ImplausibleResult("a valid result has a score, step times and at least one step")
     if result.step_ms is not None:
         _check_times(result.step_ms)
-    score = result.score_bytes_per_s
-    if score is not None and not (math.isfinite(score) and score > 0):
-        raise ImplausibleResult(f"score_bytes_per_s={score!r} is not finite and above zero")
+    if result.score_bytes_per_s is not None:
+        _check_score(result.score_bytes_per_s)
     if result.adoption is not None:
         _check_adoption(result.adoption)
 
@@ -61,6 +60,11 @@ def suspicion(result: ReportedResult, *, max_speedup: float) -> str | None:
 def is_possible(log_speedup: float, max_speedup: float) -> bool:
     """Tell whether a speed-up, or the inverse slow-down, is within the limit."""
     return abs(log_speedup) <= math.log1p(max_speedup)
+
+
+def _check_score(score: float) -> None:
+    if not (math.isfinite(score) and score > 0):
+        raise ImplausibleResult(f"score_bytes_per_s={score!r} is not finite and above zero")
 
 
 def _check_times(times: StepTimes) -> None:

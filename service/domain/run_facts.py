@@ -16,10 +16,7 @@ Value = TypeVar("Value")
 
 def facts_of(log: RunLog) -> JobReport:
     """Return the facts of a job in its run's log; a run without a result ended early, or goes on elsewhere."""
-    run = log.run
-    state: SaidState = "ended_early"
-    if log.result is not None:
-        state = "adopted" if log.result.adopted else "keeping_default"
+    run, state = log.run, _state(log)
     said = log.adoption or log.end
     verdict = None if said is None else _shown(said.verdict, MAX_VERDICT)
     if run is None:
@@ -35,6 +32,12 @@ def facts_of(log: RunLog) -> JobReport:
         hardware_name=_shown(run.hardware_name),
         machines=tuple(machines[:MAX_KINDS]),
     )
+
+
+def _state(log: RunLog) -> SaidState:
+    if log.result is None:
+        return "ended_early"
+    return "adopted" if log.result.adopted else "keeping_default"
 
 
 def _shown(text: str | None, most: int = MAX_TEXT) -> str | None:

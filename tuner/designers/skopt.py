@@ -99,12 +99,16 @@ class SkoptDesigner:
         """Return untried configs, or all drawn configs if every one was tried (small spaces)."""
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
         drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES)]
-        measured = [trial.config for trial in self._trials if trial.is_conclusive]
-        for index in np.argsort(self.predict(measured).mean_log_step_ms)[:BEST_COUNT]:
-            drawn += [neighbour(self._space, measured[int(index)], rng) for _ in range(NEIGHBOURS_PER_BEST)]
+        for config in self._best_configs():
+            drawn += [neighbour(self._space, config, rng) for _ in range(NEIGHBOURS_PER_BEST)]
         tried = {trial.config for trial in self._trials}
         distinct = list(dict.fromkeys(drawn))
         return [config for config in distinct if config not in tried] or distinct
+
+    def _best_configs(self) -> list[Config]:
+        measured = [trial.config for trial in self._trials if trial.is_conclusive]
+        order = np.argsort(self.predict(measured).mean_log_step_ms)
+        return [measured[int(index)] for index in order[:BEST_COUNT]]
 
     def _encode(self, configs: Sequence[Config]) -> Array:
         if self._space.dimension == 0:

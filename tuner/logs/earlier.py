@@ -142,8 +142,7 @@ def joined(run: RunLog, runs: Mapping[str, RunLog]) -> RunLog:
         run: The run.
         runs: All runs of the log, by id; those that are missing are left out.
     """
-    ids = () if run.run is None else run.run.continues or ()
-    earlier = [runs[run_id] for run_id in dict.fromkeys(ids) if run_id in runs and run_id != run.run_id]
+    earlier = _taken_over(run, runs)
     if not earlier:
         return run
     begins_s, now_s = {}, 0.0
@@ -158,6 +157,12 @@ def joined(run: RunLog, runs: Mapping[str, RunLog]) -> RunLog:
         result=_later(run.result, now_s),
         end=_later(run.end, now_s),
     )
+
+
+def _taken_over(run: RunLog, runs: Mapping[str, RunLog]) -> list[RunLog]:
+    """Return the runs, each once, whose samples a run has taken over."""
+    ids = () if run.run is None else run.run.continues or ()
+    return [runs[run_id] for run_id in dict.fromkeys(ids) if run_id in runs and run_id != run.run_id]
 
 
 def _later(record: Timed, by_s: float) -> Timed:

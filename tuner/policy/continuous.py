@@ -158,7 +158,7 @@ class ContinuousTuning:
         settings = replace(
             _renamed(question.settings).share(LATER_SHARE),
             baseline=None if baseline == question.target.baseline() else baseline,
-            prior_trials=tuple(trial for trial in fresh if trial.config != baseline and trial.is_conclusive),
+            prior_trials=_others(fresh, baseline),
         )
         run, result = self._search(replace(question, settings=settings))
         if run.has_failed and gain is not None:
@@ -202,6 +202,11 @@ class ContinuousTuning:
 def _renamed(settings: RunSettings) -> RunSettings:
     """Return the settings with a new run id, for another run of the same job."""
     return replace(settings, run_id=uuid.uuid4().hex)
+
+
+def _others(trials: Sequence[Trial], baseline: Config) -> tuple[Trial, ...]:
+    """Return the conclusive trials of all configs but the baseline."""
+    return tuple(trial for trial in trials if trial.config != baseline and trial.is_conclusive)
 
 
 def _is_same_gain(before: Result, now: Result) -> bool:

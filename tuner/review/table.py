@@ -149,11 +149,16 @@ def _trial_table(run: RunReview, analysis: Analysis, *, has_expected: bool) -> T
             *(_text(readable_value(name, trial.config.get(name))) for name in varied),
             words.speed(run, trial.log_time).partition(" ")[0],
             *([words.expected(run, trial).partition(" ")[0]] if has_expected else []),
-            "-" if trial.change is None else words.short_interval(trial.change).removesuffix(" %"),
+            _over_reference(trial),
             _text(words.windows(trial)),
             style="bold" if trial.config == run.chosen else "" if trial.windows else "dim",
         )
     return table
+
+
+def _over_reference(trial: TrialReview) -> str:
+    """Return the interval of the speed-up, without its unit."""
+    return "-" if trial.change is None else words.short_interval(trial.change).removesuffix(" %")
 
 
 def varied_names(trials: Sequence[TrialReview]) -> list[str]:

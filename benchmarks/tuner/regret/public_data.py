@@ -163,11 +163,16 @@ def _epyc_tables(path: Path) -> Iterator[Table]:
     for subfolder, rows in sorted(_grouped(_rows(path), lambda row: row["subdir"]).items()):
         for size in EPYC_BYTES:
             sized = [row for row in rows if int(row["bytes"]) == size]
-            series = _grouped(sized, lambda row: row["config"])
-            cells = {name: (tuple(float(row["latency_us"]) * 1e-3 for row in of),) for name, of in series.items()}
+            cells = _epyc_cells(sized)
             default = next((name for name in cells if EPYC_DEFAULT in name and "persistent" not in name), None)
             if default is not None and len(cells) >= MIN_CONFIGS:
                 yield _category_table(f"epyc_{subfolder}_{size // KIB}KiB", cells, default, size)
+
+
+def _epyc_cells(rows: Sequence[Row]) -> dict[str, tuple[tuple[float, ...], ...]]:
+    """Return the repetitions of each library as the steps of one window."""
+    series = _grouped(rows, lambda row: row["config"])
+    return {name: (tuple(float(row["latency_us"]) * 1e-3 for row in of),) for name, of in series.items()}
 
 
 def _by_algorithm(

@@ -6,7 +6,7 @@ own: its batch may be larger, and no backward pass would free the parameters tha
 gradients, parameters that the tuner keeps are freed, as they would be without it: none is older than the optimizer's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -87,7 +87,9 @@ class Passes:
         self._note_step()
         self._bring(self.settings)
         inside = self._inside[id(entry)]
-        self._free_kept(inside)
+        for unit in self._kept:  # by a pass that no backward pass has followed
+            if id(unit) in inside and not unit.is_sharded and unit.is_freed_after_backward:
+                unit.free()
         orders = forward_orders(list(inside.values()))
         self._begun[id(entry)] = {context: len(groups) for context, groups in orders.items()}
 
@@ -116,12 +118,6 @@ class Passes:
         elif self._has_reduced:
             self._has_reduced = False
             self.steps.end_step()
-
-    def _free_kept(self, inside: Mapping[int, Unit]) -> None:
-        """Free the parameters that the tuner has kept of some units since a pass that no backward pass has followed."""
-        for unit in self._kept:
-            if id(unit) in inside and not unit.is_sharded and unit.is_freed_after_backward:
-                unit.free()
 
     def _is_new_root(self, unit: Unit) -> bool:
         """Return whether a unit is a root whose first forward pass will turn `reshard_after_forward` off by itself."""

@@ -82,8 +82,9 @@ class Doors:
         return self._sets.index(process_set)
 
     def _follow(self, world: World | None) -> None:
-        if world is None:
-            _drain()
+        if world is None:  # compiled functions still run; their failure is shown where their results are needed
+            with suppress(jax.errors.JaxRuntimeError):
+                jax.effects_barrier()
         for number in range(len(self._sets)):
             self._open(number, is_leaving=world is None)
 
@@ -106,12 +107,6 @@ class Doors:
 def doors() -> Doors:
     """Return the doors of this process."""
     return Doors(compiled_calls().library)
-
-
-def _drain() -> None:
-    """Wait for the compiled functions that still run; their failure is shown by whoever needs their results."""
-    with suppress(jax.errors.JaxRuntimeError):
-        jax.effects_barrier()
 
 
 def are_asynchronous() -> bool:

@@ -42,7 +42,7 @@ class Combination(NamedTuple):
         """Return a pytree of gradients combined; see `allreduce_gradients`."""
         paths, structure = jax.tree_util.tree_flatten_with_path(gradients)
         leaves = [leaf for _, leaf in paths]
-        positions = [position for position, leaf in enumerate(leaves) if _has_gradient(leaf)]
+        positions = [position for position, leaf in enumerate(leaves) if leaf.dtype != jax.dtypes.float0]
         names = tuple(f"{self.name}{jax.tree_util.keystr(paths[position][0])}" for position in positions)
         reduction, groups = reduction_of(None, self.op), _groups(len(names), self.num_groups)
         plan = _TreePlan(names, reduction, groups, self.process_set, self.is_step)
@@ -140,10 +140,6 @@ def _groups(gradients: int, number: int) -> tuple[slice, ...]:
     number = min(number, gradients)
     bounds = [position * gradients // number for position in range(number + 1)] if gradients else []
     return tuple(slice(begin, end) for begin, end in pairwise(bounds))
-
-
-def _has_gradient(leaf: Any) -> bool:
-    return bool(leaf.dtype != jax.dtypes.float0)
 
 
 def _narrowed(gradient: Any, dtype: Any) -> Any:

@@ -93,7 +93,9 @@ def _lower(
     is_asynchronous: bool,
 ) -> Any:
     """Return the operations of one call, under a name that no other call of the module has."""
-    if (devices := _devices_of(context.module_context.axis_context)) > 1:
+    axes = context.module_context.axis_context  # one of three kinds, each with its number of devices elsewhere
+    devices = int(getattr(axes, "num_devices", None) or getattr(getattr(axes, "mesh", None), "size", None) or 1)
+    if devices > 1:
         _refuse(collective, f"in a function that is compiled for {devices} devices")
     own = _numbered(context.module_context, collective)
     if own.is_gradient and own is not collective:
@@ -109,12 +111,6 @@ def _lower(
 collective_p.def_impl(_run)
 collective_p.def_effectful_abstract_eval(_results)
 mlir.register_lowering(collective_p, _lower, cacheable=False)
-
-
-def _devices_of(axes: Any) -> int:
-    """Return the number of devices that a function is lowered for; the three kinds of contexts of JAX say it apart."""
-    devices = getattr(axes, "num_devices", None) or getattr(getattr(axes, "mesh", None), "size", None)
-    return int(devices or 1)
 
 
 def _refuse(collective: Collective, place: str) -> NoReturn:

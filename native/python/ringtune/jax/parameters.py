@@ -32,7 +32,8 @@ def broadcast_parameters(params: Any, root_rank: int = 0, *, process_set: Proces
         raise ConfigError("broadcast_parameters is for the time before training; call it outside of compiled functions")
     paths, structure = jax.tree_util.tree_flatten_with_path(params)
     leaves = [leaf for _, leaf in paths]
-    positions = [position for position, leaf in enumerate(leaves) if _is_array(leaf)]
+    kinds = (jax.Array, np.ndarray, np.generic, int, float, bool)
+    positions = [position for position, leaf in enumerate(leaves) if isinstance(leaf, kinds)]
     handles = start_all(
         broadcast_async(
             _plain(leaves[position]),
@@ -45,10 +46,6 @@ def broadcast_parameters(params: Any, root_rank: int = 0, *, process_set: Proces
     for position, result in zip(positions, wait_for_all(handles), strict=True):
         leaves[position] = _like(leaves[position], result)
     return structure.unflatten(leaves)
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, (jax.Array, np.ndarray, np.generic, int, float, bool))
 
 
 def _plain(leaf: Any) -> Any:

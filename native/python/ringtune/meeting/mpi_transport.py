@@ -75,7 +75,8 @@ class MpiRuntime:
         elif self._finalizes:
             self._end_by_exit_code()
         elif getattr(sys, "last_value", None) is not None:  # an error that nobody caught ends this process
-            self._let_mpi4py_abort()
+            with contextlib.suppress(AttributeError):  # mpi4py before 4
+                self.mpi._set_abort_status(1)  # noqa: SLF001  (no public name; `python -m mpi4py` does the same)
 
     def _end_by_exit_code(self) -> None:
         """Have the engine's library end MPI once the exit code is known; finalise it where that is not possible."""
@@ -92,11 +93,6 @@ class MpiRuntime:
             self.mpi.Finalize()
             return
         engine.end_mpi_at_exit(finalize, abort, world)
-
-    def _let_mpi4py_abort(self) -> None:
-        """Have mpi4py abort the job where it would finalise MPI: as `python -m mpi4py` does after an error."""
-        with contextlib.suppress(AttributeError):  # mpi4py before 4
-            self.mpi._set_abort_status(1)  # noqa: SLF001  (there is no public name)
 
 
 @functools.cache  # MPI exists once per process

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of an elastic job on Ray: workers are started where nodes have room, and replaced when they are lost.
 
-The driver serves the rendezvous and looks after the actors in one loop. A worker tells its end over its connection to
+The driver serves the rendezvous and looks after the actors in one loop. A worker reports its end over its connection to
 the rendezvous and by the result of its call; the first successful result ends the hiring.
 """
 
@@ -110,7 +110,9 @@ class ElasticJob:
                 self._server.serve_ready(TURN_S)
                 self._reap()
                 if self._results and not self._crew:
-                    return [self._results[name] for name in sorted(self._results, key=self._rank_of)]
+                    ranks = self._roster.ranks
+                    in_order = sorted(self._results, key=lambda name: ranks.get(name, math.inf))
+                    return [self._results[name] for name in in_order]
                 self._check()
                 if not self._results and time.monotonic() - self._looked_s >= LOOK_S:
                     self._hire()
@@ -208,6 +210,3 @@ class ElasticJob:
 
     def _slots(self, resources: Mapping[str, float]) -> int:
         return int(min(resources.get(name, 0) // amount for name, amount in self._need.resources.items()))
-
-    def _rank_of(self, name: str) -> float:
-        return self._roster.ranks.get(name, math.inf)

@@ -144,7 +144,9 @@ class _Job:
         patience_s = time_limit_s(
             "elastic_timeout", self.elastic_timeout, ELASTIC_TIMEOUT_NAME, DEFAULT_ELASTIC_TIMEOUT_S
         )
-        roster = LimitedRoster(_roster_of(workers), _checked_reset_limit(self.reset_limit))
+        least, most = workers.least, workers.most
+        inner: Roster = FixedRoster(most) if least == most else RangeRoster(least, most, QUIET_S)
+        roster = LimitedRoster(inner, _checked_reset_limit(self.reset_limit))
         if setting(session, "spark.dynamicAllocation.enabled") != "true":
             wait_for_slots(session, workers.least, limit_s)
         with ExitStack() as stack:
@@ -170,11 +172,6 @@ def _checked_reset_limit(limit: int | None) -> int | None:
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ConfigError(f"run_elastic(reset_limit={limit!r}) is not possible; allowed: 0 or more, or None for any")
     return limit
-
-
-def _roster_of(workers: WorkerRange) -> Roster:
-    is_fixed = workers.least == workers.most
-    return FixedRoster(workers.most) if is_fixed else RangeRoster(workers.least, workers.most, QUIET_S)
 
 
 def _range(session: SparkSession, num: int | None, least: int | None, most: int | None) -> WorkerRange:

@@ -97,7 +97,7 @@ class Child:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self.pid = self._process.pid
-        self.stdin, self.stdout, self.stderr = (_descriptor(pipe) for pipe in self._pipes())
+        self.stdin, self.stdout, self.stderr = (-1 if pipe is None else pipe.fileno() for pipe in self._pipes())
         self._has_session = has_session
         self._open = [descriptor for descriptor in (self.stdout, self.stderr) if descriptor >= 0]
         self._lines: deque[bytes] = deque()
@@ -236,7 +236,3 @@ class Child:
 
     def _pipes(self) -> tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]:
         return self._process.stdin, self._process.stdout, self._process.stderr
-
-
-def _descriptor(pipe: IO[bytes] | None) -> int:
-    return -1 if pipe is None else pipe.fileno()

@@ -48,7 +48,9 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[m
             moments: tuple[Any, Any] = super()._moments(inputs, mask)
             return moments
         axes = self._reduction_axes
-        counted = tf.ones_like(inputs, bool) if mask is None else _spread(mask, inputs)
+        counted = tf.ones_like(inputs, bool)
+        if mask is not None:  # of all dimensions but the last
+            counted = tf.broadcast_to(tf.cast(mask, bool)[..., tf.newaxis], tf.shape(inputs))
         nothing = tf.zeros_like(inputs)
         own = [tf.reduce_sum(tf.where(counted, inputs, nothing), axes)]
         own += [tf.reduce_sum(tf.cast(counted, inputs.dtype), axes)]
@@ -61,8 +63,3 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[m
 
     def _summed(self, tensor: Any) -> Any:
         return allreduce(tensor, op=Sum, process_set=self._process_set)
-
-
-def _spread(mask: Any, inputs: Any) -> Any:
-    """Return a mask of all dimensions but the last as one of the inputs' shape."""
-    return tf.broadcast_to(tf.cast(mask, bool)[..., tf.newaxis], tf.shape(inputs))

@@ -51,8 +51,10 @@ class DdpState:
         if index == 0:  # what is left from before is of a backward pass that failed
             self._pending, self._bucket_bytes = [], []
         self._bucket_bytes.append(memory.nbytes)
-        if not self._is_told:
-            self._tell(world, bucket.parameters())
+        if not self._is_told:  # later steps have the same gradients in other buckets
+            for parameter in bucket.parameters():
+                note_gradient(world, f"{self._name}.{self._parameters}", parameter)
+                self._parameters += 1
         operand = buffer_of(memory).operand()
         # The future knows its device and so makes the stream that takes the bucket wait for the one that finished it.
         devices: list[int | str | torch.device] | None = [memory.device] if memory.is_cuda else None
@@ -80,12 +82,6 @@ class DdpState:
         self._is_told = True
         world.gradient_set.note_buckets(self._name, tuple(self._bucket_bytes))
         mark_step_end(world)
-
-    def _tell(self, world: World, parameters: list[torch.Tensor]) -> None:
-        """Tell a world which gradients the buckets of its first step hold; later steps have the same in others."""
-        for parameter in parameters:
-            note_gradient(world, f"{self._name}.{self._parameters}", parameter)
-            self._parameters += 1
 
     def _joined_world(self) -> World:
         world = world_of(self._process_set)

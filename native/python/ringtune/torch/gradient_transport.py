@@ -80,7 +80,7 @@ class GradientTransport:
             entry.name,
             (operand, operand),
             self._plan.reduction,
-            finish or _nothing,
+            finish or (lambda _: None),
             group=entry.group,
             is_gradient=True,
         )
@@ -131,7 +131,3 @@ def _copying(tensor: torch.Tensor, memory: torch.Tensor, finish: Finish | None) 
             finish(result)
 
     return copy_and_finish
-
-
-def _nothing(_: object) -> None:
-    return None

@@ -2,7 +2,7 @@
 """Combines gradients over the ranks while backward still runs.
 
 A hook on every trained parameter submits its gradient as soon as autograd has accumulated it. `synchronize` takes stock
-of the optimizer's parameters, tells the other ranks in a note which of them have gradients, submits zeros for those
+of the optimizer's parameters, notes for the other ranks which of them have gradients, submits zeros for those
 that only other ranks have, and waits for all. The hook runs in autograd's threads, everything else in the main thread;
 backward has returned before `synchronize` is called, and each parameter has one thread, so that the entry into a world
 alone needs a lock. A submission acts on the stream that is current where the hook runs.
@@ -206,22 +206,22 @@ class GradientReducer:
         entries = list(self._entries.values())
         self._agreement.heed(self._watch)
         try:
-            said = self._agreement.reach(world, entries, is_discarding=is_discarding, is_early=is_early)
+            agreed = self._agreement.reach(world, entries, is_discarding=is_discarding, is_early=is_early)
         except ConfigError:
             self._abandon()
             raise
         except RingtuneError:
             self._wait()
             raise
-        submitted = self._finish(world, entries, said)
-        self._agreement.check(world, entries, said)
-        if said.has_news:
+        submitted = self._finish(world, entries, agreed)
+        self._agreement.check(world, entries, agreed)
+        if agreed.has_news:
             self._lay_out(world, entries, submitted)
         self.is_combined = not is_discarding
 
-    def _finish(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> Sequence[GradientEntry]:
+    def _finish(self, world: World, entries: Sequence[GradientEntry], agreed: StepNote) -> Sequence[GradientEntry]:
         """Submit the gradients that only other ranks have, and wait for all; return all submitted ones in order."""
-        nobodys = [entries[index] for index in said.absent]
+        nobodys = [entries[index] for index in agreed.absent]
         try:
             self._submit_missing(world, entries, nobodys)
         finally:
@@ -335,7 +335,7 @@ class GradientReducer:
         return world
 
     def _tell(self, world: World, entries: Sequence[GradientEntry]) -> None:
-        """Tell a world which gradients a step submits."""
+        """Register the gradients that a step submits with a world."""
         for entry in entries:
             note_gradient(world, entry.name, entry.parameter)
             self._told_names.append(entry.name)
@@ -350,7 +350,8 @@ class GradientReducer:
         """
         homes: Mapping[int, GradientHome] | None = {}
         if self._transport.is_plain and self._process_set is global_process_set and has_use(world):
-            homeless = _places([entry for entry in submitted if entry.needs_home], entries)
+            places = {id(entry): place for place, entry in enumerate(entries)}
+            homeless = [places[id(entry)] for entry in submitted if entry.needs_home and id(entry) in places]
             homes = lay_out(world, OPTIMIZER, [entry.parameter for entry in entries], homeless)
         if homes is not None:
             self._agreement.has_news = False
@@ -371,12 +372,6 @@ class GradientReducer:
             gradient = parameter.grad = entry.zeros()
         entry.track(gradient, self._transport.start(world, entry, gradient))
         self._in_flight.append(entry)
-
-
-def _places(chosen: Sequence[GradientEntry], entries: Sequence[GradientEntry]) -> list[int]:
-    """Return the indices of those that are among the entries, in their own order."""
-    places = {id(entry): place for place, entry in enumerate(entries)}
-    return [places[id(entry)] for entry in chosen if id(entry) in places]
 
 
 def _is_shared(entry: GradientEntry) -> bool:

@@ -234,7 +234,7 @@ class DistributedMixin(WrappedOptimizer):
             entry.note()
 
     def _has_replaced(self) -> bool:
-        """Return whether gradients were assigned since they were noted, as those of `torch.func` are: no hook hears."""
+        """Return whether gradients were assigned since they were noted, as those of `torch.func` are: no hook runs."""
         return any(entry.is_replaced() for entry in self._reducer.entries)
 
     def _before_step(self, *, is_for_scaler: bool = False) -> None:
@@ -262,7 +262,7 @@ class DistributedMixin(WrappedOptimizer):
     def _combine_unless_skipped(self, *, is_early: bool = False) -> None:
         if self._should_synchronize:
             self._combine(is_early=is_early)
-        elif _has_gradients(self.param_groups):
+        elif any(parameter.grad is not None for group in self.param_groups for parameter in group["params"]):
             raise ConfigError(
                 "step() was called in skip_synchronize() while gradients are not combined; call synchronize() first, "
                 "after the last backward pass"
@@ -283,10 +283,6 @@ class DistributedMixin(WrappedOptimizer):
             return _average_loss(loss, self._process_set)
 
         return averaged_closure
-
-
-def _has_gradients(param_groups: Any) -> bool:
-    return any(parameter.grad is not None for group in param_groups for parameter in group["params"])
 
 
 def _average_loss(loss: Any, process_set: ProcessSet) -> Any:

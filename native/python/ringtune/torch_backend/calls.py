@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a process group, in their order; calls that differ between ranks are told.
+"""Calls of a process group, in their order; calls that differ between ranks are reported.
 
-Ranks that call different things would wait for ever: a rank that has waited for a while tells its open calls in torch's
+Ranks that call different things would wait for ever: a rank that has waited for a while posts its open calls in torch's
 store, and compares those of the same number.
 """
 
@@ -81,7 +81,8 @@ class Calls:
                     break
             self.finish(holder)  # outside of the book: a callback of its future may start a call, too
         if len(self._open) > _FEW_OPEN:
-            self._tidy()
+            for open_work in list(self._open.values()):
+                open_work.try_to_end()
         return work
 
     def finish(self, number: int) -> None:
@@ -145,8 +146,8 @@ class Calls:
         for rank in range(self._size):
             key = f"ringtune/calls/{rank}"
             if rank != self._rank and self._store.check([key]):
-                told = json.loads(self._store.get(key))
-                self._compare(own, rank, told["open"], told["differed"])
+                theirs = json.loads(self._store.get(key))
+                self._compare(own, rank, theirs["open"], theirs["differed"])
 
     def close(self) -> None:
         """Refuse every later call."""
@@ -182,7 +183,3 @@ class Calls:
         was_seen = suspicion in self._suspicions
         self._suspicions.add(suspicion)
         return was_seen
-
-    def _tidy(self) -> None:
-        for work in list(self._open.values()):
-            work.try_to_end()

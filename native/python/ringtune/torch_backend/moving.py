@@ -58,7 +58,7 @@ class Moving:
         key = (
             kind,
             *(
-                (given.dtype, tuple(given.shape) if _is_even(row) else "ragged")
+                (given.dtype, tuple(given.shape) if len({tensor.shape for tensor in row}) <= 1 else "ragged")
                 for row, given in zip(outputs, inputs, strict=True)
             ),
         )
@@ -234,7 +234,3 @@ class Moving:
         return start_alltoall(  # type: ignore[return-value]
             self._world, name, operand_of(source), list(splits), finish, output=offered(received)
         )
-
-
-def _is_even(row: Sequence[torch.Tensor]) -> bool:
-    return len({tensor.shape for tensor in row}) <= 1

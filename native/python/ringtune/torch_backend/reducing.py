@@ -19,10 +19,6 @@ from .reductions import Plan, as_reals, plan_of
 from .works import EngineWork, Pending
 
 
-def _nothing(_result: Any) -> None:
-    """Finish an operation whose output is in place."""
-
-
 class Reducing:
     """The reducing collectives of one group."""
 
@@ -124,7 +120,7 @@ class Reducing:
             memory = room_for(target)
             ends = operand_of(as_reals(given)), operand_of(as_reals(memory))
         if memory.data_ptr() == target.data_ptr():
-            return start_allreduce(self._world, name, ends, plan.reduction, _nothing)  # type: ignore[return-value]
+            return start_allreduce(self._world, name, ends, plan.reduction, lambda _: None)  # type: ignore[return-value]
         return start_allreduce(  # type: ignore[return-value]
             self._world, name, ends, plan.reduction, lambda _: write_back(target, memory)
         )

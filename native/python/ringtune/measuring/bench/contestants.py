@@ -171,15 +171,10 @@ def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
         name, equals, value = assignment.partition("=")
         if not equals or not name.startswith(_SETTING_PREFIX):
             raise ConfigError(f"--set {assignment}: give a variable of the engine's, as RINGTUNE_FUSION_BYTES=4MiB")
-        _check_known(assignment, name)
+        for slip in find_slips({name: ""}, allreduce_algorithms()):  # a variable that no job reads
+            raise ConfigError(f"--set {assignment}: {slip}")
         settings[name] = value
     return settings
-
-
-def _check_known(assignment: str, name: str) -> None:
-    """Raise ConfigError, with the nearest name, for a variable that no job reads."""
-    for slip in find_slips({name: ""}, allreduce_algorithms()):
-        raise ConfigError(f"--set {assignment}: {slip}")
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ def find_network_contestants(
     ]
     find = {"gloo": _gloo, "mpich": _mpich, "openmpi": _openmpi, "impi": _impi, "horovod": _horovod}
     found, missing = divide_peers(peers, lambda name: find[name.removeprefix(SYSTEM)](name, network, surroundings))
-    return [_started(network, contestant) for contestant in [*engines, *found]], missing
+    start = network.hosts[0].launcher_command
+    return [replace(each, command=tuple(start(*each.command))) for each in [*engines, *found]], missing
 
 
 def find_delay_switch(delay_ms: float, surroundings: BenchEnvironment) -> DelaySwitch | None:
@@ -126,8 +127,3 @@ def _mpi(
         return mpi
     command = (str(mpi.mpirun), *options, "-n", str(surroundings.ranks), str(mpi.program), name)
     return Contestant(name, is_peer=True, command=command, variables={**mpi.variables, **variables})
-
-
-def _started(network: Network, contestant: Contestant) -> Contestant:
-    """Return the same, launched on the first host."""
-    return replace(contestant, command=tuple(network.hosts[0].launcher_command(*contestant.command)))

@@ -122,7 +122,11 @@ def record_surface(
     with nullcontext(None) if rate is None else joined_hosts(hosts, rate) as network:
         is_complete = _Recorder(request, configs, journal, network, environ).run(console)
     if is_complete:
-        write_surface(request.file, journal, [_difference(config, configs[0]) for config in configs])
+        baseline = configs[0].to_json()
+        differences = [
+            {name: value for name, value in config.to_json().items() if value != baseline[name]} for config in configs
+        ]
+        write_surface(request.file, journal, differences)
         journal_file.unlink()
     return is_complete
 
@@ -237,7 +241,3 @@ def _header(request: SurfaceRequest, layout: Sequence[int], rate: int | None, ba
         "repeats": request.repeats,
         "calls": [],
     }
-
-
-def _difference(config: Config, baseline: Config) -> dict[str, Any]:
-    return {name: value for name, value in config.to_json().items() if value != baseline.to_json()[name]}

@@ -14,10 +14,10 @@ recording that was ended at any moment goes on where it stood; a torn last line 
 import gzip
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.system.durable_lines import append_to, whole_lines
@@ -187,15 +187,10 @@ def read_surface(path: Path) -> tuple[Header, list[Mapping[str, Any]]]:
         ConfigError: If it is no surface, or of a schema that is not known.
     """
     try:
-        header, *configs = _lines(path)
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            header, *configs = map(json.loads, file)
     except (OSError, EOFError, ValueError) as error:
         raise ConfigError(f"{path} is no recorded surface ({error}); record it again") from error
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
         raise ConfigError(f"{path} is no recorded surface of schema {SCHEMA}; record it again")
     return header, configs
-
-
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for line in file:
-            yield cast("Mapping[str, Any]", json.loads(line))

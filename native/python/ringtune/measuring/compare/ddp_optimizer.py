@@ -60,9 +60,13 @@ class DistributedOptimizers:
         self._facts.note_parameters(parameters)
         if self._arm == "ringtune":
             return self._construct(optimizer, *args, **kwargs)
-        options = _named(args, kwargs)
+        names = ("named_parameters", "compression", "backward_passes_per_step", "op")  # after the first argument
+        options = {**dict(zip(names, args, strict=False)), **kwargs}
         self._check(options)
-        self._facts.backend = _join_process_group(parameters[0].device.type)
+        if not dist.is_initialized():
+            is_on_gpu = parameters[0].device.type == "cuda"
+            dist.init_process_group("nccl" if is_on_gpu and dist.is_nccl_available() else "gloo")
+        self._facts.backend = str(dist.get_backend())
         model = DistributedDataParallel(ParameterHolder(list(dict.fromkeys(parameters))))
         compression = options.get("compression", hvd.Compression.none)
         if compression in HOOKS:
@@ -185,12 +189,6 @@ class DdpOptimizer(WrappedOptimizer):
         self._is_armed = True
 
 
-def _named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `DistributedOptimizer` after the first, by name."""
-    names = ("named_parameters", "compression", "backward_passes_per_step", "op")
-    return {**dict(zip(names, args, strict=False)), **kwargs}
-
-
 def _average_loss(loss: Any) -> Any:
     """Return the mean of the ranks' losses, so that all repeat the closure equally often; other values unchanged."""
     if not isinstance(loss, torch.Tensor):
@@ -198,10 +196,3 @@ def _average_loss(loss: Any) -> Any:
     mean = loss.detach().clone()
     dist.all_reduce(mean)
     return mean / dist.get_world_size()
-
-
-def _join_process_group(device: str) -> str:
-    """Make torch's process group, if the script has none, and return its backend."""
-    if not dist.is_initialized():
-        dist.init_process_group("nccl" if device == "cuda" and dist.is_nccl_available() else "gloo")
-    return str(dist.get_backend())

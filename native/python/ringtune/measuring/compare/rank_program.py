@@ -2,7 +2,7 @@
 """One rank of a comparison: `python -m ringtune.measuring.compare.rank_program ORDER PROGRAM ARGUMENTS...`.
 
 It runs the user's program as Python would, with torch's variables set as torchrun sets them. Once the program has
-imported torch, steps are counted and DDP is served by whom the order says; likewise `ringtune.torch`.
+imported torch, steps are counted and DDP is served by the library of the order; likewise `ringtune.torch`.
 """
 
 import atexit
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         _run(program, rest, is_module=order.is_module)
     except SystemExit as ended:  # enough steps, a reason against the comparison, or the script's own sys.exit()
-        code = _exit_code(ended)
+        code = 0 if ended.code is None else ended.code if isinstance(ended.code, int) else 1
         if isinstance(ended, NotComparable):
             _leave(code)
         if code != 0:
@@ -80,10 +80,6 @@ def _run(program: str, arguments: Sequence[str], *, is_module: bool) -> None:
     sys.path[0] = str(Path(program).resolve().parent)
     sys.argv[0] = program
     runpy.run_path(program, run_name="__main__")
-
-
-def _exit_code(ended: SystemExit) -> int:
-    return 0 if ended.code is None else ended.code if isinstance(ended.code, int) else 1
 
 
 def _leave(code: int) -> None:

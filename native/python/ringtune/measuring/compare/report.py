@@ -36,7 +36,9 @@ def text_report(comparison: FinishedComparison) -> str:
     request, verdict, facts = comparison.request, comparison.verdict, comparison.facts
     first = comparison.pairs[0][0]
     hosts = f", hosts {request.hosts}" if request.hosts else ""
-    runs = f"{counted(len(comparison.pairs), 'pair')} of runs of {_steps_text(comparison)} steps"
+    steps = sorted({run.steps for pair in comparison.pairs for run in pair})
+    steps_text = str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+    runs = f"{counted(len(comparison.pairs), 'pair')} of runs of {steps_text} steps"
     backend = f" ({facts['backend']})" if facts.get("backend") else ""
     lines = [
         f"{request.title}: {counted(request.ranks, 'rank')}{hosts}, {runs}",
@@ -100,9 +102,3 @@ def _run(run: Run) -> dict[str, Any]:
         "steps_per_s": run.steps_per_s,
         "did_script_end": run.did_script_end,
     }
-
-
-def _steps_text(comparison: FinishedComparison) -> str:
-    """Return the steps of a run, as one number or as a range."""
-    steps = sorted({run.steps for pair in comparison.pairs for run in pair})
-    return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"

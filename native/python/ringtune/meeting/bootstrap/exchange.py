@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from ringtune.errors import ConfigError
 from ringtune.meeting.rendezvous.address import Address, bound_address, listen
@@ -20,7 +20,7 @@ KEY_BYTES = 32
 
 
 class RankChannel(Protocol):
-    """A way for ranks to hear each other before they have met. Both calls are made by every rank, once, in order."""
+    """A channel between ranks that have not met yet. Both calls are made by every rank, once, in order."""
 
     def gather(self, text: str) -> Sequence[str]:
         """Give this rank's text; on rank 0 return all ranks' in their order, elsewhere anything."""
@@ -42,7 +42,10 @@ def arrange(place: Place, exchange: RankChannel, towards: str = "") -> Place:
     """
     texts = exchange.gather(own_site(towards).to_text())
     if place.rank != 0:
-        return _told(place, json.loads(exchange.spread("")))
+        answer = json.loads(exchange.spread(""))
+        if "failure" in answer:
+            raise ConfigError(str(answer["failure"]))
+        return replace(place, address=Address.parse(answer["address"]), job_key=bytes.fromhex(answer["job_key"]))
     key = secrets.token_bytes(KEY_BYTES)
     try:
         listener = listen(meeting_place([Site.from_text(text) for text in texts]))
@@ -56,9 +59,3 @@ def arrange(place: Place, exchange: RankChannel, towards: str = "") -> Place:
         listener.close()
         raise
     return replace(place, address=address, job_key=key, listener=listener)
-
-
-def _told(place: Place, answer: dict[str, Any]) -> Place:
-    if "failure" in answer:
-        raise ConfigError(str(answer["failure"]))
-    return replace(place, address=Address.parse(answer["address"]), job_key=bytes.fromhex(answer["job_key"]))

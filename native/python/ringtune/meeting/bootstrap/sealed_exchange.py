@@ -63,7 +63,7 @@ class Desk:
 
     Attributes:
         address: Address at which rank 0 listens.
-        meeting: Text that tells this meeting from all others of the user.
+        meeting: Text that distinguishes this meeting from all others of the user.
         seal: Proof of the user.
     """
 
@@ -179,7 +179,9 @@ class _Host:
     def gather(self) -> list[str]:
         """Return the other ranks' texts in their order, once all are there; a failure is sent to the ranks present."""
         try:
-            Waiting(self._loop, self._deadline, self._check).until(self._is_complete, self._describe_missing)
+            others = self._place.world_size - 1
+            waiting = Waiting(self._loop, self._deadline, self._check)
+            waiting.until(lambda: len(self._requests) == others, self._describe_missing)
         except RingtuneError as error:
             self.answer({"failure": type(error).__name__, "text": str(error)})
             raise
@@ -205,9 +207,6 @@ class _Host:
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-    def _is_complete(self) -> bool:
-        return len(self._requests) == self._place.world_size - 1
 
     def _describe_missing(self) -> str:
         missing = sorted(set(range(1, self._place.world_size)) - set(self._requests))

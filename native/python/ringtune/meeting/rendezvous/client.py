@@ -116,7 +116,7 @@ class RendezvousClient:
         return self._has_update
 
     def done(self) -> None:
-        """Say that this worker's work is done, and close the connection."""
+        """Report that this worker's work is done, and close the connection."""
         if self._channel is not None:
             with suppress(ChannelError, TimeoutError):  # the server closes the connection, or has ended
                 self._channel.send({"type": "done"})
@@ -126,7 +126,7 @@ class RendezvousClient:
         self.close()
 
     def detach(self) -> "tuple[int, list[bytes], Session | None] | None":
-        """Hand over the connection, for the end of this process to tell its exit code.
+        """Hand over the connection, by which the end of this process reports its exit code.
 
         Returns:
             The socket, the message for each exit code, and the socket's TLS session; None if there is no connection.
@@ -250,14 +250,10 @@ class RendezvousClient:
                 self._has_ended = True
                 return
             message = channel.next_message()
-            if message is not None:
-                self._note(message)
-
-    def _note(self, message: Message) -> None:
-        if message["type"] == "update":
-            self._has_update = True
-        elif message["type"] == "lost":
-            self._losses[int(message["number"])] = str(message["text"])
+            if message is not None and message["type"] == "update":
+                self._has_update = True
+            elif message is not None and message["type"] == "lost":
+                self._losses[int(message["number"])] = str(message["text"])
 
 
 class MeetingWatch:

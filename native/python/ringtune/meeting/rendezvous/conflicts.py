@@ -20,7 +20,8 @@ def describe_failure(error: RingtuneError) -> dict[str, str]:
 
 def failure_from(message: Message) -> RingtuneError:
     """Return the error that a message describes, whatever the message holds."""
-    return error_from_name(shown(message.get("error")), printable_lines(_text(message.get("text"))))
+    text = message.get("text")
+    return error_from_name(shown(message.get("error")), printable_lines(text if isinstance(text, str) else shown(text)))
 
 
 def failure_of(rank: int, message: Message) -> RingtuneError:
@@ -80,10 +81,6 @@ def _settings_conflict(offer: Offer, rank: int, given: Any) -> ConfigError | Non
                 f"all ranks: set {variable} alike on every rank, or on rank 0 alone"
             )
     return None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else shown(value)
 
 
 def missing_ranks(world_size: int, present: Iterable[int]) -> list[int]:

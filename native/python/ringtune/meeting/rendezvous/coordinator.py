@@ -2,7 +2,7 @@
 """Rank 0's side of the meeting: admit every rank, agree on the settings, plan the connections, and let all go.
 
 A stranger (another user, a wrong key, garbage) is dropped and does not disturb the meeting. A rank of the job that
-cannot start, contradicts rank 0, or ends, stops the job: every rank is told at once, latecomers too.
+cannot start, contradicts rank 0, or ends, stops the job: every rank gets the reason at once, latecomers too.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ class Coordinator:
         """Wait until every rank has started its engine, and let all go.
 
         Args:
-            failure: Reason why rank 0 could not start its engine; the others are told.
+            failure: Reason why rank 0 could not start its engine; the others raise it as well.
 
         Raises:
             RingtuneError: The first failure of any rank.
@@ -84,7 +84,7 @@ class Coordinator:
         try:
             if failure is not None:
                 raise failure
-            self._wait_for_reports("ready", "start its engine")
+            self._waiting.until(self._are_all_ready, lambda: self._describe_silent("start its engine"))
         except RingtuneError as error:
             self._abort(error)
             raise
@@ -240,7 +240,7 @@ class Coordinator:
         arrival.connect(mesh_addresses(message))
 
     def _host_facts(self) -> tuple[Mapping[str, Any], ...]:
-        """Return every machine's facts, told by its lowest rank."""
+        """Return every machine's facts, reported by its lowest rank."""
         facts: dict[str, Mapping[str, Any]] = {}
         for rank in range(self._place.world_size):
             speed = link_bits_per_s(self._interface) if rank == 0 else self._seats[rank].get("link_bits_per_s")
@@ -250,11 +250,8 @@ class Coordinator:
 
     # --- talking to all
 
-    def _wait_for_reports(self, kind: str, what: str) -> None:
-        def have_all_reported() -> bool:
-            return all(self._reports.get(rank, {}).get("type") == kind for rank in self._members)
-
-        self._waiting.until(have_all_reported, lambda: self._describe_silent(what))
+    def _are_all_ready(self) -> bool:
+        return all(self._reports.get(rank, {}).get("type") == "ready" for rank in self._members)
 
     def _send_all(self, message: Message) -> None:
         lost = [rank for rank, channel in self._members.items() if not could_tell(channel, message)]
@@ -268,10 +265,10 @@ class Coordinator:
             raise PeerLostError(f"rank {rank} ended during init: {error}") from error
 
     def _abort(self, verdict: RingtuneError) -> None:
-        """Tell everybody why; wait a little for ranks that have not come yet, so that they learn it as well."""
-        told = {"type": "abort", **describe_failure(verdict)}
+        """Send every rank the reason; wait a little for ranks that have not come yet, so that they get it as well."""
+        message = {"type": "abort", **describe_failure(verdict)}
         for channel in self._members.values():
-            could_tell(channel, told)
+            could_tell(channel, message)
         self._verdict = verdict
         if isinstance(verdict, CollectiveTimeout) or self._is_known:
             return

@@ -37,7 +37,7 @@ class Seat:
     Attributes:
         segment_fd: The shared-memory segment.
         pidfds: One per rank of this host, in their order.
-        pids: Likewise, as the kernel told them.
+        pids: Likewise, as the kernel reports them.
     """
 
     segment_fd: int
@@ -61,16 +61,12 @@ def take_seat(layout: Layout, membership: Membership, address: Address, waiting:
         message = channel.receive(waiting.deadline, waiting.interrupt)
         return _seat_from(channel.take_descriptors(), message, layout)
     except ChannelError:  # it has no memory, or has ended: rank 0 is about to say which
-        waiting.until(_never, describe_late)
+        waiting.until(lambda: False, describe_late)
         raise
     except TimeoutError as error:
         raise CollectiveTimeout(describe_late()) from error
     finally:
         channel.close()
-
-
-def _never() -> bool:
-    return False
 
 
 def _seat_from(descriptors: list[int], message: Message, layout: Layout) -> Seat:
@@ -122,7 +118,8 @@ class HostGroup:
         except ConfigError as error:
             raise NoSharedMemory(str(error)) from error
         try:
-            self._waiting.until(self._is_complete, self._describe_missing)
+            others = self._layout.local_size - 1
+            self._waiting.until(lambda: len(self._channels) == others, self._describe_missing)
             return self._shared(segment_fd)
         except BaseException:
             os.close(segment_fd)
@@ -144,9 +141,6 @@ class HostGroup:
         if previous is not None:
             previous.close()
         self._channels[caller.rank] = caller.channel
-
-    def _is_complete(self) -> bool:
-        return len(self._channels) == self._layout.local_size - 1
 
     def _describe_missing(self) -> str:
         missing = sorted(set(self._layout.local_ranks[1:]) - set(self._channels))

@@ -56,12 +56,14 @@ class Member:
             raise
 
     def conclude(self, failure: RingtuneError | None) -> None:
-        """Say that this rank's engine has started, or why not, and wait until all have.
+        """Report that this rank's engine has started, or its failure, and wait until all have started.
 
         Raises:
             RingtuneError: The first failure of any rank.
         """
-        channel = self._require_channel()
+        channel = self._channel
+        if channel is None:
+            raise PeerLostError("the meeting was left before it was concluded")
         if failure is not None:
             self._send(channel, {"type": "failed", **describe_failure(failure)})
             raise failure
@@ -134,11 +136,6 @@ class Member:
                 raise Interrupted
 
         return Waiting(self._loop, self._deadline, check, channel)
-
-    def _require_channel(self) -> Channel:
-        if self._channel is None:
-            raise PeerLostError("the meeting was left before it was concluded")
-        return self._channel
 
     def _tell(self, channel: Channel, message: Message) -> None:
         """Send a message that rank 0 may not read any more: this rank raises a failure anyway, or awaits no answer."""

@@ -114,7 +114,7 @@ class RendezvousServer:
 
     @property
     def is_ending(self) -> bool:
-        """True if a worker of the latest meeting has said that its work is done: newcomers are dismissed."""
+        """True if a worker of the latest meeting has reported that its work is done: newcomers are dismissed."""
         return bool(self._finished)
 
     @property
@@ -148,7 +148,7 @@ class RendezvousServer:
         return max(0.0, min(dues))
 
     def announce(self, added: Sequence[str] = (), removed: Sequence[str] = ()) -> None:
-        """Tell every worker of the running world that the job changes: `RendezvousClient.has_update` becomes true.
+        """Announce a change of the job to all workers of the running world: `RendezvousClient.has_update` becomes true.
 
         Args:
             added: Descriptions of workers that wait.
@@ -253,12 +253,14 @@ class RendezvousServer:
         self._lose(attendant, str(verdict), is_done=isinstance(verdict, DismissedError))
 
     def _lose(self, attendant: Attendant, text: str, *, is_done: bool) -> None:
-        """Do without a worker: a meeting that forms with it falls through, and others that need it are told."""
+        """Do without a worker: a meeting that forms with it begins anew, and others that need it are notified."""
         worker = attendant.worker
         self._changed_s = time.monotonic()
         is_member = self._latest is not None and worker.meeting == self._latest
         if self._forming is not None and worker.arrival in self._forming.arrivals:
-            self._fall_through(self._forming)
+            forming, self._forming = self._forming, None
+            others = [one for one in self._attendance.waiting() if one.arrival in forming.arrivals]
+            self._attendance.tell(others, {"type": "again", "number": forming.number})
         if is_member and not is_done:
             self._losses.append(f"rank {worker.rank} ({worker}): {text}")
         elif is_member and attendant.verdict is None:
@@ -285,13 +287,13 @@ class RendezvousServer:
         self._attendance.tell_verdicts()
 
     def _overdue_at_s(self) -> float | None:
-        """Return the time at which the members that others wait for are overdue; None if all of them have asked."""
+        """Return the time at which the members that others wait for are overdue; None if all of them wait."""
         members = self._attendance.members_of(self._latest)
-        asked = [member for member in members if member.waits_since_s is not None]
-        if len(asked) == len(members):
+        waiting = [member for member in members if member.waits_since_s is not None]
+        if len(waiting) == len(members):
             return None
         grace_s = self._patience.grace_s
-        return min(((one.waits_since_s or 0.0) + min(grace_s, one.patience_s) for one in asked), default=math.inf)
+        return min(((one.waits_since_s or 0.0) + min(grace_s, one.patience_s) for one in waiting), default=math.inf)
 
     def _expel_overdue(self) -> None:
         """Go on without workers that hold up the others for too long."""
@@ -311,7 +313,7 @@ class RendezvousServer:
                 self._condemn(member, RendezvousError(text))
 
     def _announce_newcomers(self) -> None:
-        """Tell a running world, once, of newcomers that it has room for."""
+        """Announce newcomers, for which there is room, to a running world, once."""
         members = self._attendance.members_of(self._latest)
         waiting = {one.arrival: one.worker for one in self._attendance.newcomers(self._latest)}
         fresh = [str(worker) for arrival, worker in waiting.items() if arrival not in self._announced]
@@ -329,7 +331,9 @@ class RendezvousServer:
             self._short_since_s = None
             return
         now_s = time.monotonic()
-        chosen = self._roster.meeting(self._gathering(waiting, now_s))
+        asked_s = min(one.waits_since_s or now_s for one in waiting)
+        present = tuple(one.worker for one in waiting)
+        chosen = self._roster.meeting(Gathering(present, now_s - asked_s, now_s - max(self._changed_s, asked_s)))
         if chosen:
             self._short_since_s = None
             self._form([worker.arrival for worker in chosen])
@@ -339,13 +343,8 @@ class RendezvousServer:
         if is_hopeless or now_s >= self._short_since_s + self._patience.meeting_s:
             self._give_up(waiting)
 
-    def _gathering(self, waiting: Sequence[Attendant], now_s: float) -> Gathering:
-        asked_s = min(one.waits_since_s or now_s for one in waiting)
-        present = tuple(one.worker for one in waiting)
-        return Gathering(present, now_s - asked_s, now_s - max(self._changed_s, asked_s))
-
     def _give_up(self, waiting: Sequence[Attendant]) -> None:
-        """Tell all waiting workers that there will be no meeting, and which are missing."""
+        """Report to all waiting workers that there will be no meeting, and which are missing."""
         missing = self._roster.describe_missing([one.worker for one in waiting])
         refused = counted(self._acceptor.refused, "connection")
         hint = f"; {refused} without proof of the job key" if self._acceptor.refused else ""
@@ -373,7 +372,7 @@ class RendezvousServer:
             self._begin(self._forming, "")
 
     def _conclude(self, attendant: Attendant, message: Message) -> None:
-        """Tell the others where rank 0 listens."""
+        """Send the others the address of rank 0."""
         forming = self._forming
         is_answer = forming is not None and attendant.arrival == forming.arrivals[0]
         if forming is not None and is_answer and message.get("number") == forming.number:
@@ -392,9 +391,3 @@ class RendezvousServer:
             attendant.waits_since_s = None
         self._roster.met(forming.number, [one.worker for one in ranks])
         self._attendance.tell(ranks, {"type": "address", "number": forming.number, "address": address})
-
-    def _fall_through(self, forming: Forming) -> None:
-        """Have the workers of a meeting wait again, for one of them has ended."""
-        self._forming = None
-        others = [one for one in self._attendance.waiting() if one.arrival in forming.arrivals]
-        self._attendance.tell(others, {"type": "again", "number": forming.number})

@@ -105,7 +105,8 @@ def plan_on_one_host(defaults: Sequence[TableRow], algorithms: Sequence[str], ra
     """
     classes = []
     for size in sizes_for([ranks]):
-        default = _default(defaults, size)
+        row = next(row for row in defaults if row.max_bytes is None or size <= row.max_bytes)
+        default = AlgorithmCandidate(row.algorithm, row.chunk_bytes)
         others = [candidate for name in algorithms for candidate in _on_one_host(name, size, default.chunk_bytes)]
         classes.append(SizeClass(size, tuple(dict.fromkeys((default, *others)))))
     return MeasurementPlan(tuple(defaults), tuple(classes))
@@ -234,11 +235,6 @@ def _joined(rows: Sequence[TableRow]) -> list[TableRow]:
             joined.pop()
         joined.append(row)
     return joined
-
-
-def _default(defaults: Sequence[TableRow], size: int) -> AlgorithmCandidate:
-    row = next(row for row in defaults if row.max_bytes is None or size <= row.max_bytes)
-    return AlgorithmCandidate(row.algorithm, row.chunk_bytes)
 
 
 def _on_one_host(algorithm: str, size: int, default_chunk: int) -> list[AlgorithmCandidate]:

@@ -20,6 +20,9 @@ Status allgather(const AllgatherTask& task, Gathered& result) {
   if (task.is_hierarchical) {
     return hierarchical_allgather(task.context, own, parts, task.chunk_bytes);
   }
+  if (task.context.layout.has_equal_hosts()) {
+    return allgather_by_counterparts(task.context, own, parts, task.chunk_bytes);
+  }
   copy_bytes(parts[static_cast<size_t>(task.context.rank())].data(), own.data(), own.size());
   return gather_over_links(task.context, parts);
 }

@@ -24,8 +24,11 @@ struct AllgatherTask {
 // All ranks' rows to all ranks. The ranks' numbers of rows are exchanged first.
 Status allgather(const AllgatherTask& task, Gathered& result);
 
-// Between hosts: `parts[r]` takes the bytes of rank r, this rank's `own` included.
+// Between hosts: `parts[r]` takes the bytes of rank r, this rank's `own` included. Bytes enter a host once: all of them
+// by its leader, or, where hosts have equally many ranks, each rank's by the ranks of its local number.
 Status hierarchical_allgather(CollectiveContext& context, ByteSpan own, std::span<const MutableByteSpan> parts,
                               size_t chunk_bytes);
+Status allgather_by_counterparts(CollectiveContext& context, ByteSpan own, std::span<const MutableByteSpan> parts,
+                                 size_t chunk_bytes);
 
 }  // namespace ringtune

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each rank's rows are its *part*. Parts are cut into pieces, and piece i of all parts moves at once, so that all ranks
 // reduce at the same time. A piece of the input is given away before the output reaches its place.
+//
+// Between hosts of equally many ranks, a rank first reduces its host's contributions to the parts of its
+// *counterparts*, the ranks of its local number on the other hosts. Then each gets one partial result from every other
+// host, and reduces them in the pairwise order of the hosts (pairwise.h). So a piece enters a host once, not once for
+// each of its ranks; while it is on its way, the next one is reduced in the host. Elsewhere all ranks exchange with
+// all, and reduce in rank order.
 #include "collectives/reducescatter.h"
 
 #include <algorithm>
@@ -10,6 +16,7 @@
 #include "collectives/aligned_buffer.h"
 #include "collectives/host_movement.h"
 #include "collectives/link_movement.h"
+#include "collectives/pairwise.h"
 #include "collectives/staged_pipeline.h"
 
 namespace ringtune {
@@ -17,6 +24,72 @@ namespace {
 
 // The smallest chunk has a piece of a cache line for every rank.
 static_assert(kMinChunkBytes >= kMaxRanksPerHost * kCacheLine);
+
+// Pieces whose partial results are in use at once: one is on its way while the next is reduced.
+constexpr uint64_t kSlots = 2;
+
+// Partial results of pieces, which travel between this rank and its counterparts.
+class Partials {
+ public:
+  Partials(const Reduction& reduction, CollectiveContext& context, size_t piece_bytes)
+      : reduction_(reduction),
+        context_(context),
+        hosts_(context.layout.host_count()),
+        stored_bytes_(element_bytes(reduction.dtype)),
+        partial_bytes_(element_bytes(accumulator_dtype(reduction.dtype))),
+        stride_(round_up(piece_bytes / stored_bytes_ * partial_bytes_, kCacheLine)),
+        by_host_(static_cast<size_t>(hosts_)) {}
+
+  Status allocate() { return scratch_.allocate(kSlots * 2 * by_host_.size() * stride_); }
+
+  int host(int distance) const { return (context_.layout.host() + distance + hosts_) % hosts_; }
+  int counterpart(int host) const {
+    return context_.layout.ranks_of(host)[static_cast<size_t>(context_.layout.local_rank())];
+  }
+
+  // Reduces this host's contributions, of so many bytes each, to the piece of the counterpart on a host.
+  void reduce_own(uint64_t piece, int host, std::span<const std::byte* const> contributions, size_t bytes) {
+    reduce(reduction_, {{}, contributions}, ReductionOutput::kPartial, outgoing(piece, host), bytes / stored_bytes_);
+  }
+
+  // Begins to send that to the host at a distance, and to receive what the one at as much the other way has for this.
+  Status begin(uint64_t piece, int distance, size_t outgoing_bytes, size_t own_bytes) {
+    const int to = host(distance);
+    const int from = host(-distance);
+    return context_.links->begin(counterpart(to), {outgoing(piece, to), travelling(outgoing_bytes)}, counterpart(from),
+                                 {incoming(piece, from), travelling(own_bytes)});
+  }
+
+  // Reduces the partial results of all hosts to the result.
+  Status end(uint64_t piece, MutableByteSpan result) {
+    for (int distance = 1; distance < hosts_; ++distance) {
+      if (Status s = context_.links->finish(); !s.ok()) return s;
+    }
+    for (int from = 0; from < hosts_; ++from) {
+      by_host_[static_cast<size_t>(from)] =
+          from == context_.layout.host() ? outgoing(piece, from) : incoming(piece, from);
+    }
+    reduce_in_pairs(reduction_, by_host_, result.data(), result.size() / stored_bytes_);
+    return Status::ok_status();
+  }
+
+ private:
+  size_t travelling(size_t bytes) const { return bytes / stored_bytes_ * partial_bytes_; }
+  std::byte* outgoing(uint64_t piece, int host) {
+    const size_t slot = static_cast<size_t>(piece % kSlots) * 2 * by_host_.size();
+    return scratch_.data() + (slot + static_cast<size_t>(host)) * stride_;
+  }
+  std::byte* incoming(uint64_t piece, int host) { return outgoing(piece, host) + by_host_.size() * stride_; }
+
+  const Reduction& reduction_;
+  CollectiveContext& context_;
+  int hosts_;
+  size_t stored_bytes_;
+  size_t partial_bytes_;
+  size_t stride_;
+  AlignedBuffer scratch_;
+  std::vector<std::byte*> by_host_;
+};
 
 class Reducescatter {
  public:
@@ -76,6 +149,41 @@ class Reducescatter {
     return Status::ok_status();
   }
 
+  // A chunk holds a piece for every rank of one host: those of the other hosts first, by distance, then the own.
+  Status run_by_counterparts() {
+    const auto hosts = static_cast<uint64_t>(context_.layout.host_count());
+    const auto local_size = static_cast<size_t>(context_.layout.local_size());
+    const size_t piece_bytes = task_.chunk_bytes / local_size / kCacheLine * kCacheLine;
+    const uint64_t last = pieces(piece_bytes) - 1;
+    Partials partials(task_.reduction, context_, piece_bytes);
+    if (Status s = partials.allocate(); !s.ok()) return s;
+    const auto fill = [&](uint64_t number, std::byte* slot) {
+      const int target = partials.host(static_cast<int>(number % hosts) + 1);
+      for (const int rank : context_.layout.ranks_of(target)) {
+        const ByteSpan piece = input_piece(static_cast<size_t>(rank), piece_bytes, number / hosts);
+        copy_bytes(slot, piece.data(), piece.size());
+        slot += piece_bytes;
+      }
+    };
+    const auto take = [&](uint64_t number) {
+      if (Status s = context_.stage.wait_for_all(Phase::kStaged, number); !s.ok()) return s;
+      const uint64_t piece = number / hosts;
+      const int distance = static_cast<int>(number % hosts) + 1;
+      const int target = partials.host(distance);
+      const auto owner = static_cast<size_t>(partials.counterpart(target));
+      const size_t bytes = input_piece(owner, piece_bytes, piece).size();
+      partials.reduce_own(piece, target, staged_pieces(number, piece_bytes), bytes);
+      if (target != context_.layout.host()) {
+        return partials.begin(piece, distance, bytes, output_piece(piece_bytes, piece).size());
+      }
+      return piece == 0 ? Status::ok_status() : partials.end(piece - 1, output_piece(piece_bytes, piece - 1));
+    };
+    Status s = run_staged(context_.stage, task_.chunk_bytes, (last + 1) * hosts, fill, take);
+    if (s.ok()) s = partials.end(last, output_piece(piece_bytes, last));
+    if (!s.ok()) context_.links->give_up();
+    return s;
+  }
+
  private:
   // The first part is the largest.
   uint64_t pieces(size_t piece_bytes) const {
@@ -87,10 +195,24 @@ class Reducescatter {
     return {task_.input + parts_[rank].offset + range.offset, range.bytes};
   }
 
-  void reduce_piece(std::span<const std::byte* const> sources, size_t piece_bytes, uint64_t number) {
+  MutableByteSpan output_piece(size_t piece_bytes, uint64_t number) const {
     const ByteRange range = chunk_range(parts_[rank_].bytes, piece_bytes, number);
-    reduce_in_rank_order(task_.reduction, sources, task_.output + range.offset,
-                         range.bytes / element_bytes(task_.reduction.dtype));
+    return {task_.output + range.offset, range.bytes};
+  }
+
+  // The host's contributions to the pieces of this rank's local number, in a chunk.
+  std::vector<const std::byte*> staged_pieces(uint64_t chunk, size_t piece_bytes) const {
+    std::vector<const std::byte*> pieces;
+    for (int local = 0; local < context_.layout.local_size(); ++local) {
+      pieces.push_back(context_.stage.slot(local, chunk) +
+                       static_cast<size_t>(context_.layout.local_rank()) * piece_bytes);
+    }
+    return pieces;
+  }
+
+  void reduce_piece(std::span<const std::byte* const> sources, size_t piece_bytes, uint64_t number) {
+    const MutableByteSpan piece = output_piece(piece_bytes, number);
+    reduce_in_rank_order(task_.reduction, sources, piece.data(), piece.size() / element_bytes(task_.reduction.dtype));
   }
 
   const ReducescatterTask& task_;
@@ -108,7 +230,8 @@ int64_t rows_of_rank(int64_t rows, int rank, int world_size) {
 
 Status reducescatter(const ReducescatterTask& task) {
   Reducescatter operation(task);
-  return task.context.is_one_host() ? operation.run_on_host() : operation.run_over_links();
+  if (task.context.is_one_host()) return operation.run_on_host();
+  return task.context.layout.has_equal_hosts() ? operation.run_by_counterparts() : operation.run_over_links();
 }
 
 }  // namespace ringtune

@@ -25,6 +25,10 @@ class Layout {
   const std::vector<int>& local_ranks() const { return ranks_of(host()); }
   // Number of ranks of the host that has the fewest.
   int smallest_local_size() const;
+  // True if every host has the same number of ranks, and more than one.
+  bool has_equal_hosts() const {
+    return smallest_local_size() > 1 && smallest_local_size() * host_count() == world_size();
+  }
   int local_size() const { return static_cast<int>(local_ranks().size()); }
   // Speaks with rank 0 for its host: local rank 0.
   int leader_of(int host) const { return ranks_of(host).front(); }

@@ -89,6 +89,28 @@ TEST_P(MovementTest, GathersRowsInRankOrderWhateverTheirNumbers) {
   }
 }
 
+// Longer than a segment of the exchange between counterparts.
+TEST(AllgatherBetweenHosts, LongRowsOfUnequalNumbersArriveWhole) {
+  const auto rows_of = [](int rank) -> int64_t { return rank * 170001 + 1; };
+  for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 0, 1, 2, 2}}) {
+    testing::CollectiveWorld world(hosts);
+    world.run([&](CollectiveContext& context) {
+      Values expected;
+      for (int rank = 0; rank < context.world_size(); ++rank) {
+        append(expected, values_of(rank, static_cast<size_t>(rows_of(rank))));
+      }
+      const int64_t rows = rows_of(context.rank());
+      const Values input = values_of(context.rank(), static_cast<size_t>(rows));
+      Gathered result;
+
+      const Status status = allgather({context, bytes_of(input), rows, sizeof(int64_t), false, 256 * 1024}, result);
+
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_TRUE(expected == values_in(result)) << "rank " << context.rank();
+    });
+  }
+}
+
 TEST_P(MovementTest, GatheredMemoryBeginsAtACacheLine) {
   world_.run([](CollectiveContext& context) {
     const Values input = values_of(context.rank(), 3);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "collective_world.h"
+#include "collectives/allreduce.h"
 #include "reduction_reference.h"
 
 namespace ringtune {
@@ -55,6 +56,38 @@ TEST_P(ReducescatterTest, LargePartsGoThroughInPieces) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, ReducescatterTest, ::testing::ValuesIn(testing::all_worlds()),
                          [](const auto& info) { return testing::world_name(info.param); });
+
+// On hosts of equally many ranks: the sum of each host's contributions in rank order, then those of the hosts.
+TEST(ReducescatterBetweenHosts, HasTheBitsOfTheHierarchicalAllreduce) {
+  constexpr size_t kElements = 40003;
+  for (const testing::Hosts& hosts : {testing::Hosts{0, 0, 1, 1}, {0, 1, 2, 0, 1, 2}, {0, 0, 0, 1, 1, 1}}) {
+    testing::CollectiveWorld world(hosts);
+    const Reduction reduction{DataType::kFloat32, ReduceOp::kSum, 1, 1, static_cast<int>(hosts.size())};
+    world.run([&](CollectiveContext& context) {
+      std::vector<float> input(kElements);
+      for (size_t i = 0; i < kElements; ++i) {
+        input[i] = 1.0F / static_cast<float>(1 + i * 7 + static_cast<size_t>(context.rank()) * 13) - 0.001F;
+      }
+      std::vector<float> whole = input;
+      std::vector<float> own(static_cast<size_t>(rows_of_rank(kElements, context.rank(), reduction.ranks)));
+      auto* const sums = reinterpret_cast<std::byte*>(whole.data());
+      GatherList data;
+      data.add(sums, sums, kElements * sizeof(float));
+
+      const auto* const given = reinterpret_cast<const std::byte*>(input.data());
+      auto* const taken = reinterpret_cast<std::byte*>(own.data());
+      ASSERT_TRUE(reducescatter({context, reduction, given, taken, kElements, 1, kSmallChunk}).ok());
+      ASSERT_TRUE(hierarchical_allreduce({context, data, reduction, kSmallChunk}).ok());
+
+      size_t before = 0;
+      for (int rank = 0; rank < context.rank(); ++rank) {
+        before += static_cast<size_t>(rows_of_rank(kElements, rank, reduction.ranks));
+      }
+      EXPECT_TRUE(std::equal(own.begin(), own.end(), whole.begin() + static_cast<std::ptrdiff_t>(before)))
+          << testing::world_name(hosts) << ", rank " << context.rank();
+    });
+  }
+}
 
 TEST(Reducescatter, TheFirstRanksTakeWhatDoesNotDivide) {
   for (const int64_t rows : {0, 1, 6, 7, 8, 1001}) {

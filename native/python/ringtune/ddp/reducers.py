@@ -93,8 +93,8 @@ def bucket_sizes(model: DistributedDataParallel) -> BucketSizes:
     inside: Any = model
     if hasattr(inside, "_bucket_config"):
         capacity = inside._bucket_config
-        first, *_ = (*capacity.per_bucket_bytes_caps, capacity.first_bucket_bytes_cap)
-        return BucketSizes(int(capacity.bucket_bytes_cap), int(first))
+        caps: tuple[int, ...] = capacity.per_bucket_bytes_caps
+        return BucketSizes(int(capacity.bucket_bytes_cap), caps[0] if caps else int(capacity.first_bucket_bytes_cap))
     is_cap = not getattr(inside, "bucket_bytes_cap_default", True)
     wrapped_with = inside.bucket_bytes_cap if is_cap else dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
     return BucketSizes(int(inside.bucket_bytes_cap), int(vars(model).get("_ringtune_first_bucket_bytes", wrapped_with)))

@@ -80,7 +80,7 @@ class State:
         """Look for updates without keeping the state; every rank calls it at the same step.
 
         Raises:
-            HostsUpdatedInterrupt: If workers come or leave; on every rank. The training's progress stays.
+            HostsUpdatedInterrupt: If workers come or leave; on every rank. The training keeps its progress.
             EngineError: If the world is lost.
         """
         if self._agree():
@@ -226,8 +226,10 @@ class ObjectState(State):
                 value = handler.load(value, received["values"][name])
                 self._set(name, value)
             handler.synced(value, f"elastic.{name}", is_current=is_current)
-        self._version, self._size, self._lineage = version, received["size"], received["next"]
-        self._follow_size()
+        old, self._size = received["size"], _size_of_world()
+        self._version, self._lineage = version, received["next"]
+        if old is not None and self._size is not None and old != self._size:
+            self._policy(Resize(self, old, self._size))
         self.save()
 
     def _handler_of(self, name: str, value: Any) -> StateHandler:
@@ -248,12 +250,6 @@ class ObjectState(State):
                 f"the state of rank {root} has {', '.join(sorted(values)) or 'nothing'}, and that of rank "
                 f"{_rank_of_world()} has {', '.join(sorted(self._handlers)) or 'nothing'}; run one program on all ranks"
             )
-
-    def _follow_size(self) -> None:
-        """Apply the resize policy if the state comes from a world of another size."""
-        old, self._size = self._size, _size_of_world()
-        if old is not None and self._size is not None and old != self._size:
-            self._policy(Resize(self, old, self._size))
 
     def _counters(self) -> dict[str, int]:
         found: dict[str, int] = {}

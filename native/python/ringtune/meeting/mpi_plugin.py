@@ -123,18 +123,12 @@ def _writable_folder() -> Path:
     return in_cache
 
 
-def _default_compiler() -> str:
-    """Return the wrapper beside this Python (an MPI from a wheel has it there), else the one of PATH."""
-    beside = Path(sys.executable).parent / WRAPPER
-    return str(beside) if beside.is_file() else shutil.which(WRAPPER) or WRAPPER
-
-
 def main() -> int:
     """Build the plugin for this environment's MPI and print its file; 2 if that is not possible."""
+    beside = Path(sys.executable).parent / WRAPPER  # an MPI from a wheel has it there
+    default = str(beside) if beside.is_file() else shutil.which(WRAPPER) or WRAPPER
     parser = argparse.ArgumentParser(prog="python -m ringtune.mpi_plugin", description=main.__doc__)
-    parser.add_argument(
-        "--compiler", default=_default_compiler(), help="compiler wrapper of the MPI (default: %(default)s)"
-    )
+    parser.add_argument("--compiler", default=default, help="compiler wrapper of the MPI (default: %(default)s)")
     arguments = parser.parse_args()
     try:
         importlib.import_module("mpi4py").rc.initialize = False  # only its version is asked for

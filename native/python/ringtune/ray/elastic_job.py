@@ -205,8 +205,9 @@ class ElasticJob:
 
     def _found(self) -> list[FoundHost]:
         """Return the nodes that live, with the number of workers that each has resources for."""
-        slots = {node["NodeID"]: self._slots(node["Resources"]) for node in ray.nodes() if node["Alive"]}
-        return [FoundHost(name, count) for name, count in slots.items()]
-
-    def _slots(self, resources: Mapping[str, float]) -> int:
-        return int(min(resources.get(name, 0) // amount for name, amount in self._need.resources.items()))
+        needs = self._need.resources.items()
+        return [
+            FoundHost(node["NodeID"], int(min(node["Resources"].get(name, 0) // amount for name, amount in needs)))
+            for node in ray.nodes()
+            if node["Alive"]
+        ]

@@ -39,9 +39,7 @@ def elastic_results(folder: CallFolder, code: int) -> list[Any]:
     Raises:
         RankFailedError: If the job has failed, with the error of the first worker that raised in its last meeting.
     """
-    every = _outcomes(folder)
-    last = max((outcome.meeting for outcome in every), default=-1)
-    outcomes = [outcome for outcome in every if outcome.meeting == last]
+    outcomes = _latest(_outcomes(folder))
     failures = [outcome for outcome in outcomes if outcome.has_failed]
     results = [outcome.fields["result"] for outcome in outcomes if not outcome.has_failed]
     if code == 0 and results:
@@ -52,6 +50,12 @@ def elastic_results(folder: CallFolder, code: int) -> list[Any]:
         f"the job ended without results (exit code {code}); what the launcher and the workers have said on standard "
         "error tells more"
     )
+
+
+def _latest(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
+    """Return the outcomes of the workers of the latest meeting."""
+    last = max((outcome.meeting for outcome in outcomes), default=-1)
+    return [outcome for outcome in outcomes if outcome.meeting == last]
 
 
 def _outcomes(folder: CallFolder) -> list[_Outcome]:

@@ -45,7 +45,10 @@ def empty_carrier(leaf: Leaf) -> torch.Tensor:
         ConfigError: If this process does not know the leaf's dtype.
     """
     if leaf.kind in {TENSOR, CUDA_TENSOR}:
-        return torch.empty(leaf.shape, dtype=_dtype_of(leaf), device="cpu")
+        dtype = MOVABLE_DTYPES.get(leaf.dtype)
+        if dtype is None:
+            raise ConfigError(f"this rank's torch does not know {leaf.dtype}; use one version of torch on all ranks")
+        return torch.empty(leaf.shape, dtype=dtype, device="cpu")
     return torch.empty(math.prod(leaf.shape) * dtype_of(leaf).itemsize, dtype=torch.uint8, device="cpu")
 
 
@@ -78,10 +81,3 @@ def _describe(value: Any) -> Leaf | None:
     if value.dtype not in _NAMES or not is_readable or value.layout is not torch.strided:
         raise ConfigError(f"a {value.layout} tensor of {value.dtype} on {value.device} cannot be sent to other ranks")
     return Leaf(CUDA_TENSOR if value.is_cuda else TENSOR, _NAMES[value.dtype], tuple(value.shape))
-
-
-def _dtype_of(leaf: Leaf) -> torch.dtype:
-    dtype = MOVABLE_DTYPES.get(leaf.dtype)
-    if dtype is None:
-        raise ConfigError(f"this rank's torch does not know {leaf.dtype}; use one version of torch on all ranks")
-    return dtype

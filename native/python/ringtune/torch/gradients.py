@@ -350,8 +350,7 @@ class GradientReducer:
         """
         homes: Mapping[int, GradientHome] | None = {}
         if self._transport.is_plain and self._process_set is global_process_set and has_use(world):
-            places = {id(entry): place for place, entry in enumerate(entries)}
-            homeless = [places[id(entry)] for entry in submitted if entry.needs_home and id(entry) in places]
+            homeless = _places([entry for entry in submitted if entry.needs_home], entries)
             homes = lay_out(world, OPTIMIZER, [entry.parameter for entry in entries], homeless)
         if homes is not None:
             self._agreement.has_news = False
@@ -372,6 +371,12 @@ class GradientReducer:
             gradient = parameter.grad = entry.zeros()
         entry.track(gradient, self._transport.start(world, entry, gradient))
         self._in_flight.append(entry)
+
+
+def _places(chosen: Sequence[GradientEntry], entries: Sequence[GradientEntry]) -> list[int]:
+    """Return the indices of those that are among the entries, in their own order."""
+    places = {id(entry): place for place, entry in enumerate(entries)}
+    return [places[id(entry)] for entry in chosen if id(entry) in places]
 
 
 def _is_shared(entry: GradientEntry) -> bool:

@@ -6,6 +6,7 @@ the engine's knobs are tuned alone.
 """
 
 import gc
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -82,14 +83,18 @@ def _follow(call: AutotuneCall, company: Company, control: ControlGroup, model: 
 
 def _wrapped_model(group: ProcessGroup) -> LiveModel | None:
     """Return the one model that DDP or FSDP2 wraps in a group, unless a call of `autotune` tunes it."""
-    wrapped = [item for item in gc.get_objects() if issubclass(type(item), WRAPPERS)]
-    inside = {id(part) for module in wrapped for part in module.modules() if part is not module}
-    roots = [module for module in wrapped if id(module) not in inside]
+    roots = _outermost([item for item in gc.get_objects() if issubclass(type(item), WRAPPERS)])
     if len(roots) != 1:
         return None
     (root,) = roots
     live = _tuned_ddp(root) if isinstance(root, DistributedDataParallel) else _tuned_fsdp(root)
     return live if live is not None and live.group is group else None
+
+
+def _outermost(modules: Sequence[torch.nn.Module]) -> list[torch.nn.Module]:
+    """Return the modules that are in none of the others."""
+    inside = {id(part) for module in modules for part in module.modules() if part is not module}
+    return [module for module in modules if id(module) not in inside]
 
 
 def _tuned_ddp(model: DistributedDataParallel) -> DdpModel | None:

@@ -233,7 +233,7 @@ def public_offer(settings: Settings) -> Offer:
 
 
 def _read_tls(environ: Mapping[str, str]) -> tuple[Tls, RingtuneError | None]:
-    """Return this rank's TLS, and for the others the reason if it cannot have the one that it should."""
+    """Return this rank's TLS, and the error, which the others raise too, if it cannot have the one that it should."""
     try:
         return read_tls(environ), None
     except ConfigError as error:
@@ -241,7 +241,7 @@ def _read_tls(environ: Mapping[str, str]) -> tuple[Tls, RingtuneError | None]:
 
 
 def _prepare(prepare: Prepare, settings: Settings, place: Place, failure: RingtuneError | None) -> RingtuneError | None:
-    """Return the failure that keeps this rank from starting, for the others; a known one first."""
+    """Return the failure that keeps this rank from starting, which the others raise too; a known one first."""
     try:
         if failure is not None:
             return failure
@@ -284,8 +284,7 @@ def _join_meeting(meeting: Meeting, place: Place, tables: TableStore, part: _Par
         meeting.conclude(None)
         if part is None:
             choice.measure()
-        if place.rank == 0 and settings.baseline[SKEW]:  # shares follow from rates, before the first collective
-            engine.measure_host_rates()
+        _measure_links(engine, settings, place.rank)
     if place.rank == 0 and part is None:
         for note in (*agreement.notes, *notes, *_unprotected(layout, settings, place.tls)):
             console.warning(note)
@@ -362,6 +361,12 @@ def _mpi_data_plane(layout: Layout, settings: Settings, part: _Part) -> tuple[st
         return "", 0
     plugin = find_plugin(part.ranks[layout.rank], part.size_of_whole)
     return plugin, open_communicator(part.ranks, min(INIT_LIMIT_S, settings.timeout_s))
+
+
+def _measure_links(engine: _engine.Engine, settings: Settings, rank: int) -> None:
+    """Have the links measured before the first collective, if shares are to follow from their rates; on rank 0."""
+    if rank == 0 and settings.baseline[SKEW]:
+        engine.measure_host_rates()
 
 
 @contextmanager

@@ -106,7 +106,8 @@ def find_contestants(peers: Collection[str], surroundings: BenchEnvironment) -> 
     check_peers(peers)
     special = {"gloo": _gloo, "horovod": _horovod}
     found, missing = divide_peers(peers, lambda name: special.get(name, _mpi)(name, surroundings))
-    return [_limit(surroundings), *_layers(surroundings), *found], missing
+    limit = (str(built(LIMIT, surroundings.compiler, surroundings.cleaned)), str(surroundings.ranks))
+    return [Contestant(LIMIT_NAME, is_peer=False, command=limit), *_layers(surroundings), *found], missing
 
 
 def check_peers(peers: Iterable[str]) -> None:
@@ -132,11 +133,6 @@ def divide_peers(peers: Iterable[str], find: Callable[[str], Contestant | str]) 
         else:
             missing.append(f"{name} is not measured: {peer}")
     return found, missing
-
-
-def _limit(surroundings: BenchEnvironment) -> Contestant:
-    program = built(LIMIT, surroundings.compiler, surroundings.cleaned)
-    return Contestant(LIMIT_NAME, is_peer=False, command=(str(program), str(surroundings.ranks)))
 
 
 def _layers(surroundings: BenchEnvironment) -> list[Contestant]:

@@ -72,9 +72,8 @@ class StepCounter:
         self._count += 1
         self._has_engine_worked = self._has_engine_worked or _has_engine_worked()
         is_last = self._count >= self._order.warmup_steps + self._order.steps
-        is_timed = is_last or self._count == self._order.warmup_steps
-        if is_timed and torch.cuda.is_initialized():  # the GPU may have steps still to do that the host is through with
-            torch.cuda.synchronize()
+        if is_last or self._count == self._order.warmup_steps:
+            _finish_device()
         self._last_s = time.monotonic()
         if self._count == self._order.warmup_steps:
             self._begin_s = self._last_s
@@ -130,3 +129,9 @@ def _backend_of_cpu() -> str:
         return ""
     config = distributed_c10d.BackendConfig(distributed_c10d.Backend(distributed_c10d.get_backend_config()))
     return str(config.get_device_backend_map().get("cpu", ""))
+
+
+def _finish_device() -> None:
+    """Wait for the GPU, which may have steps still to do that the host is through with."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()

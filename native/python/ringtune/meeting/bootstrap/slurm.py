@@ -58,7 +58,10 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
     job, step = (_identifier(environ, name) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
     nodes = _first_nodes(environ)
     seal = None if job_key else _seal(nodes, world_size)
-    address = _address(nodes, job, step, generation)
+    if len(nodes) == 1:
+        address = Address("unix", f"ringtune-slurm-{os.geteuid()}-{job}-{step}.{generation}")
+    else:
+        address = Address("tcp", first_node_address(nodes), FIRST_PORT + (job * 31 + step) % PORTS)
     if seal is None:
         return replace(place, address=address, job_key=job_key)
     meeting = f"{job}.{step} restart {environ.get('SLURM_RESTART_COUNT', '0')} init {generation}"
@@ -98,13 +101,6 @@ def _first_of_hostfile(environ: Mapping[str, str]) -> str:
             f"SLURM_HOSTFILE={path!r} is not allowed; allowed: a file that begins with the name of a node"
         )
     return match[0]
-
-
-def _address(nodes: Sequence[str], job: int, step: int, generation: int) -> Address:
-    """Return where the first task listens."""
-    if len(nodes) == 1:
-        return Address("unix", f"ringtune-slurm-{os.geteuid()}-{job}-{step}.{generation}")
-    return Address("tcp", first_node_address(nodes), FIRST_PORT + (job * 31 + step) % PORTS)
 
 
 def _seal(nodes: Sequence[str], world_size: int) -> Seal:

@@ -102,13 +102,17 @@ class RendezvousClient:
             try:
                 patience_s = None if math.isinf(self.patience_s) else self.patience_s
                 channel.send({"type": "next", "patience_s": patience_s, **self._words()})
-                return self._attend(channel)
+                place = None
+                while place is None:  # a meeting may fall through
+                    place = self._placed(channel, self._next_of(channel, "place"))
             except ChannelError:
                 self.close()
                 deadline = Deadline.after(min(limit_s, RETURN_LIMIT_S))
             except BaseException:
                 self.close()
                 raise
+            else:
+                return place
 
     def has_update(self) -> bool:
         """Return whether the server has announced, since the last meeting, that the job changes; does not wait."""
@@ -186,12 +190,6 @@ class RendezvousClient:
             raise RendezvousError(f"no place in the job: {error}") from error
         self._channel.notice_silence()
         return self._channel
-
-    def _attend(self, channel: Channel) -> Place:
-        while True:
-            place = self._placed(channel, self._next_of(channel, "place"))
-            if place is not None:
-                return place
 
     def _placed(self, channel: Channel, message: Message) -> Place | None:
         """Return the place that a message gives, once rank 0 listens; None if the meeting has fallen through."""

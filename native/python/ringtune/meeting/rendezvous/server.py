@@ -258,9 +258,7 @@ class RendezvousServer:
         self._changed_s = time.monotonic()
         is_member = self._latest is not None and worker.meeting == self._latest
         if self._forming is not None and worker.arrival in self._forming.arrivals:
-            forming, self._forming = self._forming, None
-            others = [one for one in self._attendance.waiting() if one.arrival in forming.arrivals]
-            self._attendance.tell(others, {"type": "again", "number": forming.number})
+            self._fall_through(self._forming)
         if is_member and not is_done:
             self._losses.append(f"rank {worker.rank} ({worker}): {text}")
         elif is_member and attendant.verdict is None:
@@ -331,9 +329,7 @@ class RendezvousServer:
             self._short_since_s = None
             return
         now_s = time.monotonic()
-        asked_s = min(one.waits_since_s or now_s for one in waiting)
-        present = tuple(one.worker for one in waiting)
-        chosen = self._roster.meeting(Gathering(present, now_s - asked_s, now_s - max(self._changed_s, asked_s)))
+        chosen = self._roster.meeting(self._gathering(waiting, now_s))
         if chosen:
             self._short_since_s = None
             self._form([worker.arrival for worker in chosen])
@@ -342,6 +338,11 @@ class RendezvousServer:
         is_hopeless = self._finished and math.isinf(self._roster.next_look_s())
         if is_hopeless or now_s >= self._short_since_s + self._patience.meeting_s:
             self._give_up(waiting)
+
+    def _gathering(self, waiting: Sequence[Attendant], now_s: float) -> Gathering:
+        asked_s = min(one.waits_since_s or now_s for one in waiting)
+        present = tuple(one.worker for one in waiting)
+        return Gathering(present, now_s - asked_s, now_s - max(self._changed_s, asked_s))
 
     def _give_up(self, waiting: Sequence[Attendant]) -> None:
         """Report to all waiting workers that there will be no meeting, and which are missing."""
@@ -391,3 +392,9 @@ class RendezvousServer:
             attendant.waits_since_s = None
         self._roster.met(forming.number, [one.worker for one in ranks])
         self._attendance.tell(ranks, {"type": "address", "number": forming.number, "address": address})
+
+    def _fall_through(self, forming: Forming) -> None:
+        """Have the workers of a meeting wait again, for one of them has ended."""
+        self._forming = None
+        others = [one for one in self._attendance.waiting() if one.arrival in forming.arrivals]
+        self._attendance.tell(others, {"type": "again", "number": forming.number})

@@ -126,9 +126,7 @@ def plan_between_hosts(hosts: HostsToMeasure, links: LinkTimes) -> MeasurementPl
         )
         near_s = NEAR * predicted_s(best, size, links, hosts.ranks_per_host)
         near = [name for name in others[:1] if predicted_s(name, size, links, hosts.ranks_per_host) <= near_s]
-        # A ring's chunk is what each rank sends at once, so that as many as there are ranks are on their way.
-        in_flight = sum(hosts.ranks_per_host) if best == RING else 1
-        chunks = [AlgorithmCandidate(best, each) for each in CHUNKS if best in CHUNKED and each < size // in_flight]
+        chunks = [AlgorithmCandidate(best, chunk) for chunk in _chunks(best, size, hosts)]
         candidates = [AlgorithmCandidate(name, hosts.chunk_bytes) for name in (best, *near)]
         classes.append(SizeClass(size, tuple(dict.fromkeys((*candidates, *chunks)))))
         predicted.append(TableRow(size, best, hosts.chunk_bytes))
@@ -142,6 +140,12 @@ def _different(hosts: HostsToMeasure, size_bytes: int) -> list[str]:
     is_whole = _way(HIERARCHICAL, size_bytes, hosts.ranks_per_host) == _whole(len(hosts.ranks_per_host))
     comparable = comparable_algorithms(hosts.names, hosts.ranks_per_host)
     return [name for name in comparable if not (is_whole and name == WHOLE)]
+
+
+def _chunks(algorithm: str, size_bytes: int, hosts: HostsToMeasure) -> list[int]:
+    # A ring's chunk is what each rank sends at once, so that as many as there are ranks are on their way.
+    in_flight = sum(hosts.ranks_per_host) if algorithm == RING else 1
+    return [chunk for chunk in CHUNKS if algorithm in CHUNKED and chunk < size_bytes // in_flight]
 
 
 @dataclass

@@ -295,6 +295,12 @@ class Engine:
     def add_gradients(self, tensor_set: int, bytes: int) -> None:  # noqa: A002
         """Count gradients of a step where no submission says that it is one: a hash of their set, and their bytes."""
 
+    def mark_rounds(self) -> None:
+        """Take each round of calls that repeats for a step, until one is marked."""
+
+    def round_of_calls(self) -> list[tuple[str, list[int]]] | None:
+        """Return dtype and shape of a round's calls, none until there is one; None where rounds are no steps."""
+
     def mark_device_step(self) -> int:
         """Record an optimizer step that a device is still at, and return its number for `time_device_step`."""
 
@@ -302,10 +308,7 @@ class Engine:
         """Tell when a device ended a step that was marked so, nanoseconds; in the order of the steps."""
 
     def submission_door(self) -> int:
-        """Return the address through which a front end's compiled part submits tensors; see `submission_abi.h`.
-
-        It stays valid until the process ends; a submission fails once the engine was shut down.
-        """
+        """Return the address, valid to the process's end, by which compiled code submits; see `submission_abi.h`."""
 
     def set_algorithm_table(self, rows: Sequence[tuple[int | None, str, int]]) -> None:
         """Rank 0: define the meaning of `auto` from now on.

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -239,6 +240,18 @@ void bind_observation(nb::class_<EngineHandle>& engine) {
           "name"_a, "detail"_a);
 }
 
+using CallSignature = std::pair<std::string, std::vector<int64_t>>;
+
+std::optional<std::vector<CallSignature>> round_of_calls(EngineHandle& self) {
+  const std::optional<std::vector<Call>> calls = self.engine().round_of_calls();
+  if (!calls) return std::nullopt;
+  std::vector<CallSignature> found;
+  for (const Call& call : *calls) {
+    found.emplace_back(dtype_name(call.dtype), call.shape);
+  }
+  return found;
+}
+
 void bind_engine(nb::module_& module) {
   nb::class_<EngineHandle> engine(module, "Engine");
   engine
@@ -255,6 +268,8 @@ void bind_engine(nb::module_& module) {
             self.engine().add_gradients(tensor_set, bytes);
           },
           "tensor_set"_a, "bytes"_a)
+      .def("mark_rounds", [](EngineHandle& self) { self.engine().mark_rounds(); })
+      .def("round_of_calls", &round_of_calls)
       .def("mark_device_step", [](EngineHandle& self) { return self.engine().mark_step(true); })
       .def(
           "time_device_step",

@@ -242,6 +242,7 @@ Status Engine::join_async(Handle& handle) {
 
 Status Engine::submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle, OnEnd on_end) {
   if (Status s = check_submission(submission); !s.ok()) return s;
+  if (looks_for_rounds_.load(std::memory_order_relaxed)) note_call(submission);
   if (Status s = gpu_->take_in(stream, is_kept, submission, on_end); !s.ok()) return s;
   handle = submission.handle = handles_.open(std::move(on_end));
   bool is_wake_needed = false;
@@ -287,7 +288,32 @@ bool Engine::work_until(const std::function<bool()>& is_done, int64_t limit_ns,
   return !is_leaving;
 }
 
+void Engine::note_call(const Submission& submission) {
+  const Signature& signature = submission.signature;
+  const uint64_t kind = mix64(tensor_hash(signature) + static_cast<uint64_t>(signature.kind));
+  const std::lock_guard lock(rounds_mutex_);
+  if (!looks_for_rounds_) return;
+  if (rounds_.take(kind, {signature.dtype, signature.shape, submission.bytes()})) {
+    steps_.add_gradient(rounds_.kinds(), rounds_.bytes());
+    end_step(false);
+  }
+  if (rounds_.has_given_up()) looks_for_rounds_ = false;
+}
+
+std::optional<std::vector<Call>> Engine::round_of_calls() const {
+  const std::lock_guard lock(rounds_mutex_);
+  return looks_for_rounds_ ? std::optional(rounds_.calls()) : std::nullopt;
+}
+
 uint64_t Engine::mark_step(bool is_on_device) {
+  if (looks_for_rounds_) {
+    const std::lock_guard lock(rounds_mutex_);
+    looks_for_rounds_ = false;
+  }
+  return end_step(is_on_device);
+}
+
+uint64_t Engine::end_step(bool is_on_device) {
   const uint64_t epoch = active_.epoch();
   const uint64_t step = is_on_device ? steps_.mark_device_step(epoch) : steps_.mark_step(now_ns(), epoch);
   counters_.add(Counter::kSteps);

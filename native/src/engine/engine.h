@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "engine/progress_loop.h"
 #include "engine/submissions/handle_table.h"
 #include "engine/submissions/submission_queue.h"
+#include "telemetry/call_rounds.h"
 #include "telemetry/counters.h"
 #include "telemetry/step_recorder.h"
 #include "telemetry/timeline.h"
@@ -124,6 +126,10 @@ class Engine {
   uint64_t mark_step(bool is_on_device = false);
   // The gradients of the step, where no submission says that it is one.
   void add_gradients(uint64_t tensor_set, uint64_t bytes) { steps_.add_gradient(tensor_set, bytes); }
+  // Until the program marks a step, each round of calls that repeats is one. Any thread.
+  void mark_rounds() { looks_for_rounds_ = true; }
+  // The calls of such a round; none until there is one. No value where rounds are no steps.
+  std::optional<std::vector<Call>> round_of_calls() const;
   void time_device_step(uint64_t step, int64_t end_ns) { steps_.time_device_step(step, end_ns); }
 
   // Rank 0: all ranks switch in the same round. The epoch is in force once `config_epoch()` has reached it.
@@ -159,6 +165,8 @@ class Engine {
   std::unique_ptr<Coordinator> make_coordinator();
   Leader* leader() const;
   Status submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle, OnEnd on_end);
+  void note_call(const Submission& submission);
+  uint64_t end_step(bool is_on_device);
 
   EngineOptions options_;
   Layout layout_;
@@ -166,6 +174,9 @@ class Engine {
   Counters counters_;
   LapTimes laps_;
   StepRecorder steps_;
+  std::atomic<bool> looks_for_rounds_{false};
+  mutable std::mutex rounds_mutex_;  // guards rounds_, and the marking of steps by them
+  CallRounds rounds_;
   Timeline timeline_;
   ClusterTransport transport_;
   std::unique_ptr<Links> links_;              // null where the world has one host

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from ringtune.identity.fingerprints import model_fingerprint
 from tests.integration.forked_ranks import Forked
 from tests.integration.jobs import Ranks, run_job
 from tests.integration.quick_tuning import QUICK
 
-PROGRAM = Path(__file__).resolve().parent / "programs" / "tunes.py"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
 LIMIT_S = 300
 ENGINE = {"fusion_bytes", "cycle_ms"}
 JOINT = {"AUTOTUNE_MAX_SAMPLES": "12", "RINGTUNE_CHUNK_BYTES": "auto", "RINGTUNE_RESPONSE_CACHE": "1"}
@@ -28,15 +29,20 @@ def tuned(folder: Path, kind: str, marks: int = 0, variables: Mapping[str, str] 
         marks: Number of steps that were marked beside one for each step.
         variables: Variables of the job beside `QUICK`.
     """
+    program = Forked(PROGRAMS / "tunes.py", (kind, str(folder / "meeting")))
+    return logged(folder, program, f"agreed, {marks} more marks", variables)
+
+
+def logged(folder: Path, program: Forked, last_words: str, variables: Mapping[str, str] = {}) -> list[dict[str, Any]]:
+    """Return the log of a job of two ranks, each of which ended with a line that begins so."""
     log = folder / "tune.jsonl"
-    ranks = Ranks(2, Forked(PROGRAM, (kind, str(folder / "meeting"))))
 
     finished = run_job(
-        ranks, {**QUICK, "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), **variables}, deadline_s=LIMIT_S
+        Ranks(2, program), {**QUICK, "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), **variables}, deadline_s=LIMIT_S
     )
 
     assert 0 == finished.code, finished.text
-    assert 2 == finished.stdout.count(f"agreed, {marks} more marks"), finished.text
+    assert 2 == finished.stdout.count(last_words), finished.text
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
@@ -55,6 +61,15 @@ def test_collectives_of_the_programs_own_are_tuned(tmp_path: Path, kind: str, ma
     assert ("run", "ringtune") == (records[0]["type"], records[0]["key"]["target"])
     assert "result" in {record["type"] for record in records}
     assert tried(records) & ENGINE
+
+
+def test_a_program_without_steps_is_tuned_by_rounds_of_its_calls(tmp_path: Path) -> None:
+    """Calls that repeat are steps; their signatures are the key's model."""
+    records = logged(tmp_path, Forked(PROGRAMS / "generates.py", (str(tmp_path / "meeting"),)), "agreed")
+
+    assert "result" in {record["type"] for record in records}
+    assert tried(records) & ENGINE
+    assert records[0]["key"]["model"] != model_fingerprint({})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of a program that uses `torch.distributed`: one ends where its optimizers have stepped.
 
-The program may mark steps itself. Then these marks end, for the tuner needs one mark a step.
+The program may mark steps itself. Then these marks end, for the tuner needs one mark a step. Where none are marked, as
+in a program that generates text, the engine takes a round of calls that repeats for a step.
 """
 
 from collections import Counter
@@ -73,6 +74,8 @@ class OptimizerSteps:
         self._marks = True
         self._tunes_model = world.settings.autotune and not world.settings.is_unasked
         self._handle = register_optimizer_step_post_hook(self._after_step)
+        if world.settings.autotune:
+            world.engine.mark_rounds()
 
     def close(self) -> None:
         """Mark no step any more, and leave the model's settings as they are."""

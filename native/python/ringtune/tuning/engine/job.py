@@ -3,6 +3,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -145,7 +146,8 @@ class EngineJob:
                 return False
             if counters["steps"] > unsettled_steps:
                 return not (is_unasked and self._closing.wait(BEGINS_AFTER_S))
-            text = None if is_unasked else watch.look(counters, time.monotonic())
+            is_quiet = is_unasked or self._world.engine.round_of_calls() is not None  # calls may become steps
+            text = None if is_quiet else watch.look(counters, time.monotonic())
             if text is not None:
                 self._world.console.warning(text)
         return False
@@ -169,7 +171,8 @@ class EngineJob:
         return engine_space(self._world, buckets)
 
     def _identity(self) -> JobIdentity:
-        return identity_in(self._world, self._world.gradient_set.counts(), TARGET_NAME)
+        calls = Counter((dtype, tuple(shape)) for dtype, shape in self._world.engine.round_of_calls() or ())
+        return identity_in(self._world, self._world.gradient_set.counts() or calls, TARGET_NAME)
 
 
 def measure_links(world: World, closing: threading.Event) -> None:

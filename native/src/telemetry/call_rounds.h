@@ -23,7 +23,7 @@ class CallRounds {
   // Takes the next call, whose kind is a hash of its operation, dtype and shape; returns whether it ends a round.
   bool take(uint64_t kind, const Call& call);
 
-  // Of a round, once there is one: its calls, the sum of their kinds, and their bytes.
+  // A round, once there is one: its calls, the sum of their kinds, and their bytes.
   std::vector<Call> calls() const;
   uint64_t kinds() const { return kinds_; }
   uint64_t bytes() const { return bytes_; }
@@ -47,7 +47,7 @@ class CallRounds {
 
   uint64_t taken_ = 0;
   std::vector<uint64_t> kinds_taken_ = std::vector<uint64_t>(kLongestPeriod);   // the newest, as a ring
-  std::vector<uint64_t> repeated_ = std::vector<uint64_t>(kLongestPeriod + 1);  // by period: calls in a row
+  std::vector<uint64_t> repeated_ = std::vector<uint64_t>(kLongestPeriod + 1);  // calls in a row, by period
   std::unordered_map<uint64_t, Call> known_;
   size_t period_ = 0;  // 0: not found
   uint64_t round_calls_ = 0;

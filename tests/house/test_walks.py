@@ -12,7 +12,7 @@ from tests.house.layer_tables import ARCHITECTURE
 from tests.house.source_tree import REPOSITORY, SourceTree, listing
 from tests.house.walks import FOLDER, walk_violations
 
-WAYS = ("a query", "a sample", "a tensor")
+WAYS = ("a query", "a rank", "a sample", "a tensor")
 CLICKS = 3
 ADOPTION = Path("tuner/policy/adoption.py")
 DECISION = re.compile(r"\| `([\w.:]+)` in \[[^\]]+\]\(([^)]+)\) \|")

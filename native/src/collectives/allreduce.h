@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry of allreduce algorithms. A new one is one file and one row of the table in allreduce.cpp.
+// The registry of allreduce algorithms. A new one is one file and one row of the table in allreduce.cpp; between hosts
+// also its times in world/algorithm_tables/between_hosts.py.
 #pragma once
 
 #include <cstddef>

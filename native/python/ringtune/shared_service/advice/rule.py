@@ -5,7 +5,7 @@
 |---|---|
 | "keeping default" | the default, unless the adoption below is upheld |
 | "adopted" | the adopted config if its votes hold, else the default |
-| none | the nearest key's adopted config, by the same rule; without one the default |
+| none | no answer here: the caller asks by the same rule for the nearest key, and takes the default without one |
 
 - A reporter's newest verdict takes the place of its earlier ones.
 - An adoption is upheld against newer verdicts by as many reporters as keep the default; jobs that count one by one are

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -89,6 +90,24 @@ inline bool is_matching(const Call& call, int64_t size_of_output, int64_t size_o
   return true;
 }
 
+// True if two of the tensors, which are contiguous, have an element in common.
+inline bool share_memory(const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() < 2) {
+    return false;
+  }
+  std::vector<std::pair<const char*, const char*>> spans;
+  spans.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.numel() > 0) {
+      const char* begin = static_cast<const char*>(tensor.const_data_ptr());
+      spans.emplace_back(begin, begin + tensor.nbytes());
+    }
+  }
+  std::ranges::sort(spans);
+  const auto overlap = [](const auto& first, const auto& second) { return second.first < first.second; };
+  return std::ranges::adjacent_find(spans, overlap) != spans.end();
+}
+
 // True if this form serves the call in a group of so many ranks; Python's serves all, and names faults.
 inline bool is_served(const Call& call, int ranks) {
   if (!std::ranges::all_of(call.outputs, is_plain) || !std::ranges::all_of(call.inputs, is_plain) ||
@@ -103,7 +122,7 @@ inline bool is_served(const Call& call, int ranks) {
     case Kind::kAlltoall:
       return call.outputs[0].scalar_type() == call.inputs[0].scalar_type();
     default:
-      return call.operation <= c10d::ReduceOp::MAX;
+      return call.operation <= c10d::ReduceOp::MAX && !share_memory(call.outputs);
   }
 }
 

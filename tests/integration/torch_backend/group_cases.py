@@ -236,11 +236,22 @@ def groups() -> Tensors:
     return found
 
 
+def tensors_twice() -> Tensors:
+    """A list with a tensor twice, or with views that overlap, is summed once."""
+    rank, found = dist.get_rank(), []
+    for count in (5, 1 << 18):  # of more than 1 MiB, the engine makes one tensor after the other
+        twice, whole = values((count,), torch.int64, rank), values((count,), torch.float32, rank)
+        dist.all_reduce_coalesced([twice, twice])
+        dist.all_reduce_coalesced([whole[: count // 2 + 1], whole[count // 2 :]])
+        found += [twice, whole]
+    return found
+
+
 CASES: dict[str, Callable[[], Tensors]] = {
     case.__name__: case
     for case in (
         *(bits, sums_of_floats, complex_numbers, moves, reduced_parts),
-        *(sparse, coalesced, objects, messages, groups),
+        *(sparse, coalesced, tensors_twice, objects, messages, groups),
     )
 }
 """Cases that Gloo passes too, with the same bits on two ranks."""

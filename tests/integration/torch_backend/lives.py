@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of works and groups: futures, time limits, calls that differ, threads, ends; each checks itself."""
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -195,6 +197,35 @@ def hung_up_message() -> Tensors:
     return []
 
 
+def refused_calls() -> Tensors:
+    """A root that is none of the group's ranks, and several tensors in a call that takes one, are refused."""
+    tensor, size = torch.ones(2), dist.get_world_size()
+    for call in (
+        lambda: dist.reduce(tensor, size),
+        lambda: dist.gather(tensor, None, size),
+        lambda: dist.scatter(tensor, None, size),
+    ):
+        assert f"invalid root rank {size}" in error_of(call, ConfigError)
+    group = dist.group.WORLD
+    assert group is not None
+    assert "got 2" in error_of(lambda: group.allreduce([tensor, tensor.clone()]), ConfigError)
+    dist.barrier()
+    return []
+
+
+def freed() -> Tensors:
+    """A destroyed default group ends at once, and torch's store with it; the garbage collector has nothing to do."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))])
+    optimizer.step()
+    dist.barrier()
+    gc.disable()
+    group = weakref.ref(dist.group.WORLD)
+    dist.destroy_process_group()
+    assert group() is None
+    gc.enable()
+    return []
+
+
 CASES: dict[str, Callable[[], Tensors]] = {
     case.__name__: case
     for case in (
@@ -208,7 +239,7 @@ CASES: dict[str, Callable[[], Tensors]] = {
             left_works,
             calls_from_callbacks,
         ),
-        *(threads, aborted, hung_up_message, shared_engine),
+        *(threads, aborted, hung_up_message, shared_engine, refused_calls, freed),
     )
 }
 OWN_CASES: dict[str, Callable[[], Tensors]] = {}

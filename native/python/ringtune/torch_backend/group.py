@@ -136,12 +136,13 @@ class RingtuneGroup(ProcessGroup):
         self._membership.leave()
         if self._steps is not None:
             self._steps.close()
+            self._steps = None  # holds this group: torch's store would live until the garbage collector comes
 
     @by_device
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See `torch.distributed.all_reduce`."""
-        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        work = self._reducing.allreduce("all_reduce", tensors, _operation(opts), self._limit(opts, timeout))
+        tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
+        work = self._reducing.allreduce("all_reduce", [tensor], _operation(opts), self._limit(opts, timeout))
         return self._begun(work)
 
     @by_device
@@ -157,7 +158,7 @@ class RingtuneGroup(ProcessGroup):
     ) -> Work:
         """See `torch.distributed.reduce`."""
         tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
-        root = _root(opts, given)
+        root = self._root(opts, given)
         operation = getattr(opts, "reduceOp", op)
         return self._begun(self._reducing.reduce(tensor, root, operation, self._limit(opts, timeout)))
 
@@ -189,7 +190,7 @@ class RingtuneGroup(ProcessGroup):
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, **given: Any) -> Work:  # type: ignore[override]
         """See `torch.distributed.broadcast`."""
         tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
-        root = _root(opts, given)
+        root = self._root(opts, given)
         return self._begun(self._moving.broadcast(tensor, root, self._limit(opts, timeout)))
 
     @by_device
@@ -225,7 +226,7 @@ class RingtuneGroup(ProcessGroup):
         """See `torch.distributed.gather`."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        root = _root(opts, {})
+        root = self._root(opts, {})
         rows = outputs[0] if outputs else ()
         return self._begun(self._moving.gather(rows, _single(inputs), root, self._limit(opts, timeout)))
 
@@ -234,7 +235,7 @@ class RingtuneGroup(ProcessGroup):
         """See `torch.distributed.scatter`."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        root = _root(opts, {})
+        root = self._root(opts, {})
         rows = inputs[0] if inputs else ()
         return self._begun(self._moving.scatter(_single(outputs), rows, root, self._limit(opts, timeout)))
 
@@ -322,6 +323,13 @@ class RingtuneGroup(ProcessGroup):
             self._coalesced.append(work)
         return work
 
+    def _root(self, opts: Any, given: dict[str, Any]) -> int:
+        """Return the root out of a call's options or keywords, or the options where they are it."""
+        root = int(given.get("root", opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)))
+        if not 0 <= root < self._member.size:
+            raise ConfigError(f"invalid root rank {root}: the ranks of this group are 0 to {self._member.size - 1}")
+        return root
+
     def _limit(self, opts: Any, timeout: timedelta | None = None) -> float | None:
         """Return the time limit of one call, seconds; None where the call sets none beside the group's."""
         given = opts if isinstance(opts, timedelta) else timeout or getattr(opts, "timeout", None)
@@ -333,11 +341,6 @@ class RingtuneGroup(ProcessGroup):
 def _operation(opts: Any) -> Any:
     """Return the reduction out of options, or the options where they are one."""
     return getattr(opts, "reduceOp", SUM if opts is None else opts)
-
-
-def _root(opts: Any, given: dict[str, Any]) -> int:
-    """Return the root out of a call's options or keywords, or the options where they are it."""
-    return int(given.get("root", opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)))
 
 
 def _single(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -2,6 +2,7 @@
 """Dense memory that stands for a caller's tensors: the tensor itself, or a copy that is written back."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
@@ -44,6 +45,12 @@ def write_back(tensor: torch.Tensor, memory: torch.Tensor) -> None:
         copy_into(tensor, memory.view(tensor.shape))
 
 
+def share_memory(tensors: Sequence[torch.Tensor]) -> bool:
+    """Return whether two of the tensors have an element in common, or lie between each other's elements."""
+    spans = sorted(_span(tensor) for tensor in tensors if tensor.numel())
+    return any(begin < end for (_, end), (begin, _) in pairwise(spans))
+
+
 def joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return the elements of tensors of one dtype, one after the other, in new memory."""
     for tensor in tensors:
@@ -68,6 +75,13 @@ def flat(memory: torch.Tensor) -> torch.Tensor:
 def offered(memory: torch.Tensor) -> Operand:
     """Return dense memory as an output for rows whose number only the engine knows."""
     return operand_of(memory)._replace(size_bytes=memory.nbytes)
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return the addresses where the elements of a tensor begin and end."""
+    check(tensor)
+    last = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
 
 
 def _own_memory(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -14,7 +14,7 @@ from ringtune.world.world import World
 
 from .calls import Calls
 from .keys import reduction_key
-from .memory import dense, flat, joined, offered, part, room_for, write_back
+from .memory import dense, flat, joined, offered, part, room_for, share_memory, write_back
 from .reductions import Plan, as_reals, plan_of
 from .works import EngineWork, Pending
 
@@ -51,8 +51,9 @@ class Reducing:
         def submit(name: str) -> list[Pending]:
             if len(tensors) == 1:
                 return [self._start(name, tensors[0], tensors[0], plans[0])]
+            is_shared = share_memory(tensors)
             return [
-                self._start(f"{name} {index}", tensor, tensor, plan)
+                self._start(f"{name} {index}", tensor, tensor, plan, is_shared=is_shared)
                 for index, (tensor, plan) in enumerate(zip(tensors, plans, strict=True))
             ]
 
@@ -106,9 +107,19 @@ class Reducing:
 
         return self._calls.start(key, submit, list(outputs), limit_s)
 
-    def _start(self, name: str, source: torch.Tensor, target: torch.Tensor, plan: Plan) -> Pending:
-        """Start to combine one tensor into another one of its shape, or into itself."""
-        given = dense(source)
+    def _start(
+        self, name: str, source: torch.Tensor, target: torch.Tensor, plan: Plan, *, is_shared: bool = False
+    ) -> Pending:
+        """Start to combine one tensor into another one of its shape, or into itself.
+
+        Args:
+            name: Name of the operation.
+            source: Tensor of this rank.
+            target: Tensor for the result.
+            plan: Reduction.
+            is_shared: Whether other operations use the target's memory meanwhile: the result is made elsewhere.
+        """
+        given = dense(source).clone() if is_shared else dense(source)
         if plan.factor is not None:
             given = given * plan.factor.to(given.device)
         if plan.reduction is None:
@@ -117,7 +128,7 @@ class Reducing:
             memory, own = given, operand_of(as_reals(given))
             ends = own, own
         else:
-            memory = room_for(target)
+            memory = torch.empty_like(given) if is_shared else room_for(target)
             ends = operand_of(as_reals(given)), operand_of(as_reals(memory))
         if memory.data_ptr() == target.data_ptr():
             return start_allreduce(self._world, name, ends, plan.reduction, lambda _: None)  # type: ignore[return-value]

@@ -79,6 +79,16 @@ def limited_group() -> Tensors:
     return []
 
 
+def limited_later() -> Tensors:
+    """Torch's function that sets the time limit of a group, as torchtitan calls it, reaches groups of this backend."""
+    group = dist.new_group(list(range(dist.get_world_size())))
+    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), group)
+    if dist.get_rank() == 0:
+        error_of(lambda: dist.barrier(group), CollectiveTimeout)
+    dist.barrier()
+    return []
+
+
 def late_rank() -> Tensors:
     """A monitored barrier names the rank that does not come, and passes when all come."""
     dist.monitored_barrier(timeout=timedelta(seconds=SOON_S))
@@ -234,6 +244,7 @@ CASES: dict[str, Callable[[], Tensors]] = {
             differing_shapes,
             limited_waits,
             limited_group,
+            limited_later,
             late_rank,
             futures,
             left_works,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process group out of torch's options; and torch's one function that asks for Gloo by name."""
+"""A process group out of torch's options; and torch's functions that serve Gloo and NCCL alone."""
 
 from datetime import timedelta
 from functools import wraps
@@ -27,6 +27,7 @@ def create_group(options: Any, backend_options: Any) -> RingtuneGroup:
     """
     del backend_options
     _serve_monitored_barrier()
+    _serve_time_limits()
     member = Member(
         store=options.store,
         rank=options.group_rank,
@@ -60,3 +61,22 @@ def _serve_monitored_barrier() -> None:
 
     monitored_barrier.serves_ringtune = True  # type: ignore[attr-defined]
     dist.monitored_barrier = distributed_c10d.monitored_barrier = monitored_barrier
+
+
+def _serve_time_limits() -> None:
+    """Let torch's `_set_pg_timeout`, which knows the classes of Gloo and NCCL alone, set that of groups of this one."""
+    original: Any = distributed_c10d._set_pg_timeout  # noqa: SLF001  (programs call it, such as torchtitan)
+    if hasattr(original, "serves_ringtune"):
+        return
+
+    @wraps(original)
+    def set_pg_timeout(timeout: timedelta, group: Any = None) -> None:
+        found = dist.group.WORLD if group is None else group
+        if isinstance(found, RingtuneGroup):
+            found.set_timeout(timeout)
+            if not found.has_other_backends():
+                return
+        original(timeout, group)
+
+    set_pg_timeout.serves_ringtune = True  # type: ignore[attr-defined]
+    distributed_c10d._set_pg_timeout = set_pg_timeout  # noqa: SLF001

@@ -101,6 +101,10 @@ class RingtuneGroup(ProcessGroup):
         """Return the group of another backend that serves a type of device; None where this one does."""
         return self._others.group_for(self, device)
 
+    def has_other_backends(self) -> bool:
+        """Return whether another backend serves a type of device."""
+        return any(name != NAME for name in self._others.backends(self).values())
+
     def _get_backend(self, device: torch.device) -> Any:
         kind = torch.device(device)
         if kind not in self._device_types:

@@ -2,6 +2,7 @@
 """Cases of a process group: each makes calls, checks itself, and returns tensors for comparison with Gloo."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import torch
 from torch import distributed as dist
@@ -247,11 +248,25 @@ def tensors_twice() -> Tensors:
     return found
 
 
+def methods_of_the_group() -> Tensors:
+    """Methods of the group's object take roots, reductions and time limits by keyword."""
+    group, rank, size, limit = dist.group.WORLD, dist.get_rank(), dist.get_world_size(), timedelta(seconds=60)
+    assert group is not None
+    own, largest, part, scattered = (values((3,), torch.float32, rank) for _ in range(4))
+    rows = [torch.empty(3) for _ in range(size)] if rank == 0 else []
+    sent = [values((3,), torch.float32, rank, peer) for peer in range(size)]
+    group.allreduce(largest, op=dist.ReduceOp.MAX, timeout=limit).wait()
+    group.gather(rows, own, root=0, timeout=limit).wait()
+    group.scatter(scattered, sent if rank == 1 % size else [], root=1 % size, timeout=limit).wait()
+    group.reduce_scatter(part, sent, op=dist.ReduceOp.MAX, timeout=limit).wait()
+    return [largest, *rows, scattered, part]
+
+
 CASES: dict[str, Callable[[], Tensors]] = {
     case.__name__: case
     for case in (
         *(bits, sums_of_floats, complex_numbers, moves, reduced_parts),
-        *(sparse, coalesced, tensors_twice, objects, messages, groups),
+        *(sparse, coalesced, tensors_twice, methods_of_the_group, objects, messages, groups),
     )
 }
 """Cases that Gloo passes too, with the same bits on two ranks."""

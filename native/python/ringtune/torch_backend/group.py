@@ -143,10 +143,10 @@ class RingtuneGroup(ProcessGroup):
             self._steps = None  # holds this group: torch's store would live until the garbage collector comes
 
     @by_device
-    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None) -> Work:  # type: ignore[override]
         """See `torch.distributed.all_reduce`."""
         tensor = tensors if isinstance(tensors, torch.Tensor) else _single(tensors)
-        work = self._reducing.allreduce("all_reduce", [tensor], _operation(opts), self._limit(opts, timeout))
+        work = self._reducing.allreduce("all_reduce", [tensor], _operation(opts, op), self._limit(opts, timeout))
         return self._begun(work)
 
     @by_device
@@ -167,12 +167,14 @@ class RingtuneGroup(ProcessGroup):
         return self._begun(self._reducing.reduce(tensor, root, operation, self._limit(opts, timeout)))
 
     @by_device
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def reduce_scatter(  # type: ignore[override]
+        self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
+    ) -> Work:
         """See `torch.distributed.reduce_scatter`."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         return self._begun(
-            self._reducing.reduce_scatter(_single(outputs), inputs[0], _operation(opts), self._limit(opts, timeout))
+            self._reducing.reduce_scatter(_single(outputs), inputs[0], _operation(opts, op), self._limit(opts, timeout))
         )
 
     @by_device
@@ -226,20 +228,24 @@ class RingtuneGroup(ProcessGroup):
     allgather_into_tensor_coalesced = all_gather_single_coalesced  # type: ignore[assignment]
 
     @by_device
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def gather(  # type: ignore[override]
+        self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None, **given: Any
+    ) -> Work:
         """See `torch.distributed.gather`."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        root = self._root(opts, {})
+        root = self._root(opts, given)
         rows = outputs[0] if outputs else ()
         return self._begun(self._moving.gather(rows, _single(inputs), root, self._limit(opts, timeout)))
 
     @by_device
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def scatter(  # type: ignore[override]
+        self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None, **given: Any
+    ) -> Work:
         """See `torch.distributed.scatter`."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        root = self._root(opts, {})
+        root = self._root(opts, given)
         rows = inputs[0] if inputs else ()
         return self._begun(self._moving.scatter(_single(outputs), rows, root, self._limit(opts, timeout)))
 
@@ -342,9 +348,13 @@ class RingtuneGroup(ProcessGroup):
         return float(given.total_seconds())
 
 
-def _operation(opts: Any) -> Any:
-    """Return the reduction out of options, or the options where they are one."""
-    return getattr(opts, "reduceOp", SUM if opts is None else opts)
+def _operation(opts: Any, op: Any = None) -> Any:
+    """Return the reduction that a call names, or that of its options, or the options where they are one."""
+    return (
+        op
+        if op is not None
+        else getattr(opts, "reduceOp", SUM if opts is None or isinstance(opts, timedelta) else opts)
+    )
 
 
 def _single(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -169,7 +169,9 @@ void construct(const py::handle& self, int rank, int size) {
 }
 
 void open(const py::handle& self, uintptr_t door, py::object calls, py::function recipe, py::dict methods) {
+  // Torch keeps groups in a static registry. At the exit of a program that has not destroyed them, Python has ended.
   const auto end = [](const PythonForm* python) {
+    if (Py_IsInitialized() == 0) return;
     const py::gil_scoped_acquire locked;
     delete python;
   };

@@ -45,13 +45,16 @@ class MonitoredBarrier:
         if limit_s <= 0.0:
             raise CollectiveTimeout("Rank 0 timed out in monitoredBarrier after 0 ms; give it more time")
         end_s = time.monotonic() + limit_s
-        missing = []
+        missing, readers = [], 0
         for rank in range(1, self._member.size):
-            if not self._has_come(f"{prefix}/{rank}", end_s):
+            if self._has_come(f"{prefix}/{rank}", end_s):
+                readers += 1
+            else:
                 missing.append(rank)
                 if not waits_for_all:
                     break
         store.set(f"{prefix}/answer", "missing" if missing else "all")
+        self._wait_for_readers(prefix, readers)
         if missing:
             names = ", ".join(map(str, missing))
             raise CollectiveTimeout(
@@ -63,12 +66,20 @@ class MonitoredBarrier:
         store, rank = self._member.store, self._member.rank
         store.set(f"{prefix}/{rank}", "1")
         key = f"{prefix}/answer"
-        if self._has_come(key, time.monotonic() + limit_s + _SLACK_S) and store.get(key) == b"all":
+        answer = store.get(key) if self._has_come(key, time.monotonic() + limit_s + _SLACK_S) else b""
+        store.add(f"{prefix}/readers", 1)
+        if answer == b"all":
             return
         raise CollectiveTimeout(
             f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
             "rank 0. Please check rank 0 logs for faulty rank."
         )
+
+    def _wait_for_readers(self, prefix: str, readers: int) -> None:
+        """Return once so many ranks have read the answer: the store may end with this rank."""
+        end_s = time.monotonic() + _SLACK_S
+        while self._member.store.add(f"{prefix}/readers", 0) < readers and time.monotonic() < end_s:
+            time.sleep(_LOOK_S)
 
     def _has_come(self, key: str, end_s: float) -> bool:
         while not self._member.store.check([key]):

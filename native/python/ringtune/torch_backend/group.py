@@ -120,7 +120,7 @@ class RingtuneGroup(ProcessGroup):
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Set the time limit of later calls."""
-        self._set_default_timeout(timeout)
+        self._set_limit(timeout.total_seconds())
 
     def _set_sequence_number_for_group(self) -> None:
         """Agree on the number of the first call: it is the same everywhere already."""

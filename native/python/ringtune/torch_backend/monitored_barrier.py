@@ -54,7 +54,9 @@ class MonitoredBarrier:
                 if not waits_for_all:
                     break
         store.set(f"{prefix}/answer", "missing" if missing else "all")
-        self._wait_for_readers(prefix, readers)
+        end_s = time.monotonic() + _SLACK_S
+        while store.add(f"{prefix}/readers", 0) < readers and time.monotonic() < end_s:
+            time.sleep(_LOOK_S)  # the store may end with this rank
         if missing:
             names = ", ".join(map(str, missing))
             raise CollectiveTimeout(
@@ -74,12 +76,6 @@ class MonitoredBarrier:
             f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
             "rank 0. Please check rank 0 logs for faulty rank."
         )
-
-    def _wait_for_readers(self, prefix: str, readers: int) -> None:
-        """Return once so many ranks have read the answer: the store may end with this rank."""
-        end_s = time.monotonic() + _SLACK_S
-        while self._member.store.add(f"{prefix}/readers", 0) < readers and time.monotonic() < end_s:
-            time.sleep(_LOOK_S)
 
     def _has_come(self, key: str, end_s: float) -> bool:
         while not self._member.store.check([key]):

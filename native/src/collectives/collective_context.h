@@ -22,6 +22,10 @@ struct CollectiveContext {
   bool is_one_host() const { return layout.host_count() == 1; }
   // The rank at a distance around the ring of all ranks; |distance| is at most the world's size.
   int neighbour(int distance) const { return (rank() + distance + world_size()) % world_size(); }
+  // The host at a distance around the ring of all hosts; |distance| is at most their number.
+  int host(int distance) const { return (layout.host() + distance + layout.host_count()) % layout.host_count(); }
+  // The rank of this one's local number on a host that has so many.
+  int counterpart(int host) const { return layout.ranks_of(host)[static_cast<size_t>(layout.local_rank())]; }
 };
 
 }  // namespace ringtune

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allgathers between hosts in which bytes enter a host once, and reach its other ranks through shared memory.
 //
-// By leaders: a host's first rank, the *leader*, passes the rows of whole hosts around a ring of leaders. By
-// counterparts: each rank sends its own rows to the rank of its local number on every other host, all at once, in
-// segments: while one is on its way, those before it spread in the host.
+// The leaders' way: a host's first rank, the *leader*, passes the rows of whole hosts around a ring of leaders. The
+// counterparts' way: each rank sends its own rows to the rank of its local number on every other host, all at once, in
+// segments; while one is on its way, those before it spread in the host.
 #include <algorithm>
 #include <vector>
 
@@ -29,13 +29,8 @@ class LeaderRing {
     return Status::ok_status();
   }
 
-  int host(int distance) const {
-    const int hosts = context_.layout.host_count();
-    return (context_.layout.host() + distance + hosts) % hosts;
-  }
-
  private:
-  int leader(int distance) const { return context_.layout.ranks_of(host(distance)).front(); }
+  int leader(int distance) const { return context_.layout.leader_of(context_.host(distance)); }
   MutableByteSpan part(int rank) const { return parts_[static_cast<size_t>(rank)]; }
 
   CollectiveContext& context_;
@@ -79,13 +74,6 @@ class CounterpartGather {
   }
 
  private:
-  int host(int distance) const {
-    const int hosts = context_.layout.host_count();
-    return (context_.layout.host() + distance + hosts) % hosts;
-  }
-  int counterpart(int host) const {
-    return context_.layout.ranks_of(host)[static_cast<size_t>(context_.layout.local_rank())];
-  }
   MutableByteSpan segment_of(int rank, uint64_t segment) const {
     const MutableByteSpan part = parts_[static_cast<size_t>(rank)];
     const ByteRange range = chunk_range(part.size(), kSegmentBytes, segment);
@@ -96,8 +84,9 @@ class CounterpartGather {
     const ByteRange range = chunk_range(own_.size(), kSegmentBytes, segment);
     const ByteSpan out = own_.subspan(range.offset, range.bytes);
     for (int step = 1; step < context_.layout.host_count(); ++step) {
-      const int from = counterpart(host(-step));
-      Status s = context_.links->begin(counterpart(host(step)), out, from, segment_of(from, segment));
+      const int from = context_.counterpart(context_.host(-step));
+      const int to = context_.counterpart(context_.host(step));
+      Status s = context_.links->begin(to, out, from, segment_of(from, segment));
       if (!s.ok()) return s;
     }
     return Status::ok_status();
@@ -107,7 +96,7 @@ class CounterpartGather {
     std::vector<MutableByteSpan> arrived(static_cast<size_t>(context_.layout.local_size()));
     for (int step = 1; step < context_.layout.host_count(); ++step) {
       if (Status s = context_.links->finish(); !s.ok()) return s;
-      const std::vector<int>& ranks = context_.layout.ranks_of(host(-step));
+      const std::vector<int>& ranks = context_.layout.ranks_of(context_.host(-step));
       std::transform(ranks.begin(), ranks.end(), arrived.begin(), [&](int rank) { return segment_of(rank, segment); });
       const MutableByteSpan own = arrived[static_cast<size_t>(context_.layout.local_rank())];
       if (Status s = gather_on_host(context_.stage, own, arrived, chunk_bytes_); !s.ok()) return s;
@@ -135,9 +124,9 @@ Status hierarchical_allgather(CollectiveContext& context, ByteSpan own, std::spa
   const LeaderRing ring(context, parts);
   const auto is_there = [](const ByteRange&) { return Status::ok_status(); };
   for (int step = 0; step < context.layout.host_count() - 1; ++step) {
-    const int arriving = ring.host(-step - 1);
+    const int arriving = context.host(-step - 1);
     if (context.layout.local_rank() == 0) {
-      if (Status s = ring.exchange(ring.host(-step), arriving); !s.ok()) return s;
+      if (Status s = ring.exchange(context.host(-step), arriving); !s.ok()) return s;
     }
     for (const int rank : context.layout.ranks_of(arriving)) {
       Status s = broadcast_on_host(context.stage, 0, parts[static_cast<size_t>(rank)], chunk_bytes, is_there);

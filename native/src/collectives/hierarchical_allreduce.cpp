@@ -130,10 +130,6 @@ class Counterparts {
  private:
   size_t hosts_count() const { return static_cast<size_t>(hosts_); }
   int own_host() const { return context_.layout.host(); }
-  int host(int distance) const { return (own_host() + distance + hosts_) % hosts_; }
-  int counterpart(int host) const {
-    return context_.layout.ranks_of(host)[static_cast<size_t>(context_.layout.local_rank())];
-  }
 
   std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_bytes_; }
   std::byte* after_partial(uint64_t chunk) { return partial(chunk) + max_elements_ * partial_bytes_; }
@@ -149,9 +145,10 @@ class Counterparts {
   template <typename Outgoing, typename Arriving>
   Status begin_with_all(Outgoing outgoing, Arriving arriving) {
     for (int step = 1; step < hosts_; ++step) {
-      const int to = host(step);
-      const int from = host(-step);
-      Status s = context_.links->begin(counterpart(to), outgoing(to), counterpart(from), arriving(from));
+      const int to = context_.host(step);
+      const int from = context_.host(-step);
+      Status s =
+          context_.links->begin(context_.counterpart(to), outgoing(to), context_.counterpart(from), arriving(from));
       if (!s.ok()) return s;
     }
     return Status::ok_status();

@@ -42,11 +42,6 @@ class Partials {
 
   Status allocate() { return scratch_.allocate(kSlots * 2 * by_host_.size() * stride_); }
 
-  int host(int distance) const { return (context_.layout.host() + distance + hosts_) % hosts_; }
-  int counterpart(int host) const {
-    return context_.layout.ranks_of(host)[static_cast<size_t>(context_.layout.local_rank())];
-  }
-
   // Reduces this host's contributions, of so many bytes each, to the piece of the counterpart on a host.
   void reduce_own(uint64_t piece, int host, std::span<const std::byte* const> contributions, size_t bytes) {
     reduce(reduction_, {{}, contributions}, ReductionOutput::kPartial, outgoing(piece, host), bytes / stored_bytes_);
@@ -54,10 +49,10 @@ class Partials {
 
   // Begins to send that to the host at a distance, and to receive what the one at as much the other way has for this.
   Status begin(uint64_t piece, int distance, size_t outgoing_bytes, size_t own_bytes) {
-    const int to = host(distance);
-    const int from = host(-distance);
-    return context_.links->begin(counterpart(to), {outgoing(piece, to), travelling(outgoing_bytes)}, counterpart(from),
-                                 {incoming(piece, from), travelling(own_bytes)});
+    const int to = context_.host(distance);
+    const int from = context_.host(-distance);
+    return context_.links->begin(context_.counterpart(to), {outgoing(piece, to), travelling(outgoing_bytes)},
+                                 context_.counterpart(from), {incoming(piece, from), travelling(own_bytes)});
   }
 
   // Reduces the partial results of all hosts to the result.
@@ -158,7 +153,7 @@ class Reducescatter {
     Partials partials(task_.reduction, context_, piece_bytes);
     if (Status s = partials.allocate(); !s.ok()) return s;
     const auto fill = [&](uint64_t number, std::byte* slot) {
-      const int target = partials.host(static_cast<int>(number % hosts) + 1);
+      const int target = context_.host(static_cast<int>(number % hosts) + 1);
       for (const int rank : context_.layout.ranks_of(target)) {
         const ByteSpan piece = input_piece(static_cast<size_t>(rank), piece_bytes, number / hosts);
         copy_bytes(slot, piece.data(), piece.size());
@@ -169,8 +164,8 @@ class Reducescatter {
       if (Status s = context_.stage.wait_for_all(Phase::kStaged, number); !s.ok()) return s;
       const uint64_t piece = number / hosts;
       const int distance = static_cast<int>(number % hosts) + 1;
-      const int target = partials.host(distance);
-      const auto owner = static_cast<size_t>(partials.counterpart(target));
+      const int target = context_.host(distance);
+      const auto owner = static_cast<size_t>(context_.counterpart(target));
       const size_t bytes = input_piece(owner, piece_bytes, piece).size();
       partials.reduce_own(piece, target, staged_pieces(number, piece_bytes), bytes);
       if (target != context_.layout.host()) {

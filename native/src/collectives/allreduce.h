@@ -25,7 +25,7 @@ struct AllreduceTask {
   const GatherList& data;
   const Reduction& reduction;
   size_t chunk_bytes;  // a multiple of the cache line
-  // Float32 travels between hosts as bfloat16: only `rounding_algorithm`s do that.
+  // Partial results travel between hosts as bfloat16: only `rounding_algorithm`s do that, for float32 and bfloat16.
   bool is_rounded = false;
 };
 

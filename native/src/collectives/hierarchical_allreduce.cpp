@@ -34,7 +34,8 @@ namespace {
 // Blocks whose partial results are in use at once: one is on its way while the next is reduced.
 constexpr uint64_t kSlots = 2;
 
-// Float32 to bfloat16 as a result of one partial result, and back as a partial result of one contribution.
+// Float32 to bfloat16 as a result of one partial result, and back as a partial result of one contribution. The tensors
+// of a rounded task are of either type.
 constexpr Reduction kRounding{DataType::kBFloat16};
 
 class Counterparts {
@@ -46,6 +47,7 @@ class Counterparts {
         hosts_(context_.layout.host_count()),
         shares_(context_.shares == nullptr ? HostShares(hosts_) : *context_.shares),
         is_rounded_(task.is_rounded),
+        is_widened_(is_rounded_ && reduction_.dtype != kRounding.dtype),
         rounded_{DataType::kBFloat16, reduction_.op, 1, reduction_.postscale, reduction_.ranks},
         partial_bytes_(element_bytes(accumulator_dtype(reduction_.dtype))),
         sent_bytes_(is_rounded_ ? sizeof(BFloat16) : partial_bytes_),
@@ -63,9 +65,7 @@ class Counterparts {
     const size_t stride = is_whole(max_elements)
                               ? max_elements
                               : std::max(shares_.room(max_elements, own_host()), max_whole_bytes_ / sent_bytes_);
-    const size_t rounded_elements = is_rounded_ ? 2 * max_elements : 0;
-    slot_bytes_ =
-        max_elements * partial_bytes_ + rounded_elements * sizeof(BFloat16) + stride * hosts_count() * sent_bytes_;
+    slot_bytes_ = max_elements * partial_bytes_ + rounded_bytes() + stride * hosts_count() * sent_bytes_;
     slot_bytes_ = round_up(slot_bytes_, kCacheLine);
     return scratch_.allocate(kSlots * slot_bytes_);
   }
@@ -102,7 +102,7 @@ class Counterparts {
   // Reduces the arrived partial results into the target: all of the block, or the own share of it.
   Status reduce_arrived(uint64_t chunk, std::byte* target, size_t elements) {
     if (Status s = finish_with_all(); !s.ok()) return s;
-    std::byte* const results = is_rounded_ ? rounded_results(chunk) : target;
+    std::byte* const results = is_widened_ ? rounded_results(chunk) : target;
     if (is_whole(elements)) {
       reduce_partials(chunk, {0, elements}, results);
       return Status::ok_status();
@@ -120,7 +120,7 @@ class Counterparts {
     if (!is_whole(elements)) {
       if (Status s = finish_with_all(); !s.ok()) return s;
     }
-    if (is_rounded_) {
+    if (is_widened_) {
       const std::array<const std::byte*, 1> results{rounded_results(chunk)};
       reduce(kRounding, {{}, results}, ReductionOutput::kPartial, target, elements);
     }
@@ -131,14 +131,18 @@ class Counterparts {
   size_t hosts_count() const { return static_cast<size_t>(hosts_); }
   int own_host() const { return context_.layout.host(); }
 
+  // Of the partial block, and of the results where the target takes them in another type.
+  size_t rounded_bytes() const {
+    return (static_cast<size_t>(is_rounded_) + static_cast<size_t>(is_widened_)) * max_elements_ * sizeof(BFloat16);
+  }
+
   std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_bytes_; }
   std::byte* after_partial(uint64_t chunk) { return partial(chunk) + max_elements_ * partial_bytes_; }
   // The own partial results as they go out.
   std::byte* sent(uint64_t chunk) { return is_rounded_ ? after_partial(chunk) : partial(chunk); }
   std::byte* rounded_results(uint64_t chunk) { return after_partial(chunk) + max_elements_ * sizeof(BFloat16); }
   std::byte* incoming(uint64_t chunk, size_t stride, int host) {
-    const size_t rounded_bytes = is_rounded_ ? 2 * max_elements_ * sizeof(BFloat16) : 0;
-    return after_partial(chunk) + rounded_bytes + stride * static_cast<size_t>(host) * sent_bytes_;
+    return after_partial(chunk) + rounded_bytes() + stride * static_cast<size_t>(host) * sent_bytes_;
   }
 
   // Begins to send `outgoing(host)` to the counterpart on each other host, and to receive `arriving(host)` from it.
@@ -182,13 +186,15 @@ class Counterparts {
   int hosts_;
   HostShares shares_;
   bool is_rounded_;
+  bool is_widened_;       // its results are rounded beside the target, which is float32
   Reduction rounded_;     // of rounded partial results, which are scaled already
   size_t partial_bytes_;  // of an element, as the next ones
   size_t sent_bytes_;
   size_t result_bytes_;
   size_t max_elements_ = 0;
   size_t slot_bytes_ = 0;
-  // Per slot the own partial block; where the task is rounded, that block and its results, rounded; then arrived ones.
+  // Per slot the own partial block; where the task is rounded, that block rounded; where it is widened, rounded results;
+  // then arrived ones.
   AlignedBuffer scratch_;
   std::vector<std::byte*> partials_;
 };

@@ -38,7 +38,7 @@ Status check_algorithm(const std::string& name) {
 
 // Only sums keep their meaning when their inputs are rounded.
 bool can_be_rounded(const Signature& signature) {
-  return signature.dtype == DataType::kFloat32 &&
+  return (signature.dtype == DataType::kFloat32 || signature.dtype == DataType::kBFloat16) &&
          (signature.op == ReduceOp::kSum || signature.op == ReduceOp::kAverage);
 }
 

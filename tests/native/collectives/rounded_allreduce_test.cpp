@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allreduces whose float32 travels between hosts as bfloat16: bound of the error, and one result whatever the way.
+// Allreduces whose partial results travel between hosts as bfloat16: bound of the error, and one result whatever the way.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -43,16 +43,23 @@ class RoundedAllreduceTest : public testing::EveryWorld {
     for (int rank = 0; rank < size(); ++rank) {
       data.push_back(contribution(rank, elements));
     }
+    run(reduction, data, way);
+    EXPECT_TRUE(std::ranges::all_of(data, [&](const Values& result) { return result == data.front(); }));
+    return data.front();
+  }
+
+  // Each rank's data become the result.
+  template <typename Element>
+  void run(const Reduction& reduction, std::vector<std::vector<Element>>& data, const Way& way) {
     world_.run([&](CollectiveContext& context) {
-      auto* const own = reinterpret_cast<std::byte*>(data[static_cast<size_t>(context.rank())].data());
+      std::vector<Element>& mine = data[static_cast<size_t>(context.rank())];
+      auto* const own = reinterpret_cast<std::byte*>(mine.data());
       GatherList list;
-      list.add(own, own, elements * sizeof(float));
+      list.add(own, own, mine.size() * sizeof(Element));
       context.shares = way.shares;
       const Status status = way.run({context, list, reduction, way.chunk_bytes, true});
       EXPECT_TRUE(status.ok()) << status.message();
     });
-    EXPECT_TRUE(std::ranges::all_of(data, [&](const Values& result) { return result == data.front(); }));
-    return data.front();
   }
 
   // Largest |result - exact| that rounding explains, as hierarchical_allreduce.cpp states it; and the exact value.
@@ -102,6 +109,30 @@ TEST_P(RoundedAllreduceTest, HasOneResultWhateverTheWay) {
     const Values expected = reduced(reduction, elements, {.run = &hierarchical_whole_allreduce});
     for (const Way& way : {Way{}, Way{.shares = &uneven}, Way{.chunk_bytes = testing::kSmallChunk}}) {
       ASSERT_TRUE(expected == reduced(reduction, elements, way)) << elements << " elements";
+    }
+  }
+}
+
+TEST_P(RoundedAllreduceTest, GivesTensorsOfBFloat16TheBitsThatItGivesFloat32) {
+  for (const size_t elements : {size_t{1}, size_t{5003}, size_t{150001}}) {
+    std::vector<Values> wide;
+    std::vector<std::vector<BFloat16>> narrow(static_cast<size_t>(size()), std::vector<BFloat16>(elements));
+    for (int rank = 0; rank < size(); ++rank) {
+      wide.push_back(contribution(rank, elements));
+      auto& own = narrow[static_cast<size_t>(rank)];
+      std::ranges::transform(wide.back(), own.begin(), [](float value) { return to_bfloat16(value); });
+      std::ranges::transform(own, wide.back().begin(), [](BFloat16 value) { return to_float(value); });
+    }
+    const Reduction of_floats{DataType::kFloat32, ReduceOp::kAverage, 0.75, 1.5, size()};
+    const Reduction of_halves{DataType::kBFloat16, ReduceOp::kAverage, 0.75, 1.5, size()};
+    run(of_floats, wide, {});
+    run(of_halves, narrow, {});
+    for (size_t at = 0; at < elements; ++at) {
+      const BFloat16 result = narrow.front()[at];
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide.front()[at]), uint32_t{result.bits} << 16U) << "element " << at;
+    }
+    for (const auto& result : narrow) {
+      ASSERT_TRUE(std::ranges::equal(result, narrow.front(), {}, &BFloat16::bits, &BFloat16::bits));
     }
   }
 }

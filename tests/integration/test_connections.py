@@ -2,6 +2,7 @@
 """Several connections and several networks between two hosts, in network namespaces."""
 
 import json
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,34 @@ from typing import Any
 import pytest
 
 from tests.integration.hosts import Host, add_network, enter_rsh, from_host, hosts, needs_hosts
-from tests.integration.jobs import Finished, program, ringtune, run_job
+from tests.integration.jobs import Finished, program, ringtune, run_job, started, wait_for_line
 
 pytestmark = needs_hosts
 
 MIB = 1 << 20
 SWITCHES = 300
+LOST = {
+    "down": ("ip", "link", "set", "eth1", "down"),
+    "silent": ("tc", "qdisc", "add", "dev", "eth1", "root", "tbf", "rate", "1kbit", "burst", "10b", "latency", "1ms"),
+}
+"""Ends of a network: the interface is taken down, or lets no packet out any more."""
 
 
 def run_between(
     folder: Path, first: Host, second: Host, arguments: tuple[str, ...], environ: Mapping[str, str]
 ) -> Finished:
     """Run the program of connections, a rank on each host."""
+    return run_job(command_between(folder, first, second, arguments, environ))
+
+
+def command_between(
+    folder: Path, first: Host, second: Host, arguments: tuple[str, ...], environ: Mapping[str, str]
+) -> list[str]:
+    """Return the command that runs the program of connections, a rank on each host."""
     options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", enter_rsh(folder, second)]
     settings = {"RINGTUNE_ALGORITHM_TABLE": "default", **environ}
     words = [word for name, value in settings.items() for word in ("--env", f"{name}={value}")]
-    return run_job(from_host(first, *ringtune("run", *options, *words, *program("connections", *arguments))))
+    return from_host(first, *ringtune("run", *options, *words, *program("connections", *arguments)))
 
 
 def seen(finished: Finished) -> list[dict[str, Any]]:
@@ -81,3 +94,23 @@ def test_an_interface_that_leads_nowhere_carries_nothing_and_keeps_no_rank_from_
 
     assert all(5 > len(rank["connections"]) > 1 for rank in ranks)
     assert all(rank["sent_by"]["eth1"] < MIB for rank in ranks)
+
+
+@pytest.mark.parametrize("end", LOST)
+@pytest.mark.parametrize("tls", ["0", "1"])
+def test_a_network_that_is_lost_in_mid_job_is_named_by_the_error(tmp_path: Path, end: str, tls: str) -> None:
+    """A share of each message takes that network: both ranks end in time, and say which way is lost."""
+    environ = {"RINGTUNE_CONNECTIONS": "4", "RINGTUNE_TLS": tls, "RINGTUNE_TIMEOUT_S": "4"}
+    begun = tmp_path / "begun"
+    with hosts(2) as (first, second):
+        add_network(first, second, number=1)
+        arguments = ("1000000", str(MIB), "4", str(begun))
+        with started(command_between(tmp_path, first, second, arguments, environ)) as job:
+            wait_for_line(begun)
+            for host in (first, second):
+                subprocess.run(from_host(host, *LOST[end]), check=True)
+            finished = job.wait()
+
+    assert 0 != finished.code
+    assert "CollectiveTimeout" in finished.text, finished.text
+    assert "Bytes to it are unconfirmed by way of 10.77.1." in finished.text, finished.text

@@ -26,6 +26,7 @@
 #include "engine/tensor_ledger.h"
 #include "telemetry/step_recorder.h"
 #include "transport/layout.h"
+#include "transport/links.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
@@ -51,6 +52,8 @@ class Coordinator final : public Leader {
 
   // Before the first round: whether ranks may use NCCL.
   void set_gpu_operations(GpuOperations operations) { gpu_operations_ = operations; }
+  // Before the first round: the network, whose bytes on their way show that it was lost.
+  void set_links(const Links* links) { links_ = links; }
   // In a turn of the engine's work: the meaning of `auto` in the rounds decided from now on.
   void set_table(AlgorithmTable table) { table_ = std::move(table); }
 
@@ -91,6 +94,7 @@ class Coordinator final : public Leader {
   Transport& transport_;
   const Layout& layout_;
   CoordinatorLimits limits_;
+  const Links* links_ = nullptr;  // null in a world of one host
   const StepRecorder& steps_;
   const Log& log_;
 

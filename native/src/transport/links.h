@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/bytes.h"
 #include "base/status.h"
@@ -39,6 +40,8 @@ class Links {
   virtual size_t connections() const { return 0; }
   // Payload that a connection has sent to all peers. Any thread.
   virtual uint64_t sent_bytes(size_t /*connection*/) const { return 0; }
+  // ". Bytes to it are unconfirmed by way of 10.0.0.1 (eth0)", of bytes that were sent to a rank; empty if none are.
+  virtual std::string describe_unconfirmed(int /*rank*/) const { return ""; }
 
   // In a forked child: closes descriptors; no other function is called there.
   virtual void abandon_after_fork() = 0;

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allreduces while rank 0 switches the number of connections; the last line has this rank's observations as JSON.
 
-Arguments: number of allreduces, bytes of each, and the numbers of connections that take turns, by commas. Elements are
-no integers, so that a misplaced one shows in the result's digest.
+Arguments: number of allreduces, bytes of each, the numbers of connections that take turns, by commas, and if given a
+file that rank 0 writes after the first allreduce. Elements are no integers, so that a misplaced one shows in the
+result's digest.
 """
 
 import hashlib
@@ -31,6 +32,8 @@ def reduce(world: World, rounds: int, size_bytes: int, turns: Sequence[int]) -> 
         at, out = given.ctypes.data, got.ctypes.data
         world.engine.wait(world.engine.allreduce_async(f"t{number % 3}", at, out, given.shape, FLOAT64, SUM, False))
         results.add(hashlib.sha256(got.tobytes()).hexdigest())
+        if number == 0 and world.rank == 0 and len(sys.argv) > 4:
+            Path(sys.argv[4]).write_text("begun\n", encoding="ascii")
     return sorted(results)
 
 

@@ -42,6 +42,7 @@ class TcpLinks final : public Links {
 
   void use_connections(uint64_t connections) override;
   size_t connections() const override { return 1 + lane_count_; }
+  std::string describe_unconfirmed(int rank) const override;
   uint64_t sent_bytes(size_t connection) const override {
     return sent_bytes_[connection].load(std::memory_order_relaxed);
   }
@@ -94,8 +95,6 @@ class TcpLinks final : public Links {
   // `fd` is the connection that is lost, of the side's.
   Status fail_lost(const Side& side, int fd, const std::string& how);
   Status fail_lost_lane(const Pair& pair, bool is_sending, const LaneTurn& turn);
-  // ". Bytes to it are unconfirmed by way of 10.0.0.1 (eth0)"; empty if none are.
-  std::string describe_unconfirmed(int rank) const;
   Status fail_after_timeout(const Exchange& awaited);
 
   Transport& transport_;

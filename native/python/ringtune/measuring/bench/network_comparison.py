@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of `ringtune bench --hosts`: the engine both ways and its peers, beside the wire's limit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rich.console import Console
@@ -59,7 +59,7 @@ def run_network_bench(
     check_hosts(wire.hosts, wire.ranks)
     switch = find_delay_switch(topology.delay_ms, BenchEnvironment(request.ranks, request.environments, environ, {}))
     with joined_hosts(wire.hosts, wire.rate_bits_per_s, switch) as network:
-        rows, missing = _measure_between(network, request, topology.algorithms, environ, progress)
+        rows, missing = _measure_between(network, request, topology, environ, progress)
     summaries = summarize(rows, "", PEERS)
     write_results(request, missing, summaries, rows)
     if request.text_format != FORMATS[0]:
@@ -70,15 +70,15 @@ def run_network_bench(
 
 
 def _measure_between(
-    network: Network, request: Request, algorithms: Sequence[str], environ: Mapping[str, str], progress: Console
+    network: Network, request: Request, topology: Topology, environ: Mapping[str, str], progress: Console
 ) -> tuple[list[ResultRow], list[str]]:
     """Return the rows, and a note for each peer that is not measured."""
     surroundings = BenchEnvironment(request.ranks, request.environments, environ, request.settings)
     wanted = [name for name in request.peers or PEERS if name != NO_PEER]
-    contestants, missing = find_network_contestants(wanted, algorithms, surroundings, network)
+    contestants, missing = find_network_contestants(wanted, topology.algorithms, surroundings, network)
     for note in missing:
         progress.print(note, soft_wrap=True, highlight=False, markup=False)
-    scheme = Scheme(request.sizes_bytes, request.workloads)
+    scheme = Scheme.between_hosts(request.sizes_bytes, request.workloads, topology.delay_ms)
     rows, too_slow = measure(contestants, scheme, request.rounds, surroundings, progress)
     placed = [replace(row, hosts=len(network.hosts), link_bits_per_s=network.rate_bits_per_s) for row in rows]
     return placed, [*missing, *too_slow]

@@ -26,6 +26,13 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 MIN_GROUPS = 5
 MAX_GROUPS = 200
+GROUP_MS = 1.0
+DELAYS_OF_A_GROUP = 20
+"""Shortest group between hosts at a delay, in delays.
+
+Ranks leave the barrier before it up to a delay apart. Two ranks that are out of step by one take no time and two delays
+for an exchange in turn, so that a single call shows neither's duration.
+"""
 MOST_OVERRUN = 5.0  # later groups may be far slower than the first (ranks outnumber cores)
 _LOOKS = 3  # the first calls are slower than what comes, and are the warm-up
 _ALIGNMENT_BYTES = 64
@@ -47,10 +54,15 @@ class Scheme:
 
     sizes_bytes: tuple[int, ...]
     workloads: tuple[Workload, ...] = ()
-    group_ms: float = 1.0
+    group_ms: float = GROUP_MS
     max_calls: int = 1000
     size_ms: float = 200.0
     workload_ms: float = 1000.0
+
+    @classmethod
+    def between_hosts(cls, sizes_bytes: tuple[int, ...], workloads: tuple[Workload, ...], delay_ms: float) -> "Scheme":
+        """Return the scheme for hosts at a delay, whose groups are long enough for it."""
+        return cls(sizes_bytes, workloads, max(GROUP_MS, DELAYS_OF_A_GROUP * delay_ms))
 
     def arguments(self) -> list[str]:
         """Return the last arguments of every contestant's command."""

@@ -39,6 +39,12 @@ def test_every_size_is_printed_as_a_row(capsys: pytest.CaptureFixture[str]) -> N
     assert all(0 < line["us_median"] <= line["us_p99"] for line in rows)
 
 
+@pytest.mark.parametrize(("delay_ms", "group_ms"), [(0.0, 1.0), (0.01, 1.0), (5.0, 100.0)])
+def test_groups_between_hosts_last_for_many_delays(delay_ms: float, group_ms: float) -> None:
+    """Ranks begin a group up to a delay apart."""
+    assert group_ms == Scheme.between_hosts((4,), (), delay_ms).group_ms
+
+
 def test_a_wrong_sum_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """One wrong element at the end is enough, and no line is printed for that size."""
     with pytest.raises(RingtuneError, match=r"alone: rank 0 has a wrong sum of 1024 elements"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ringtune.tuner.cutting import LEAST_STEPS
 from ringtune.tuner.policy_numbers import Policy
 from ringtune.tuner.sample import Phase, Sample
 from ringtune.tuner.space.config import Config
@@ -230,7 +231,9 @@ class RunState:
             return 0.0
         steps = self.steps + self.policy.settle_steps
         uncut_s = steps * (self.policy.cut_factor * self.baseline_ms - self._levelled_ms(self.reference)) * 1e-3
-        return max(self.meter.dearest_s(self.reference, reference_ms), uncut_s)
+        cut_steps = self.policy.settle_steps + LEAST_STEPS
+        feared_s = cut_steps * (self.policy.feared_factor - 1.0) * self.baseline_ms * 1e-3
+        return max(self.meter.dearest_s(self.reference, reference_ms), uncut_s, feared_s)
 
     def _median_ms(self, config: Config) -> float:
         times = self.book.times_of(config)

@@ -13,7 +13,7 @@ from .settings import DEFAULT_MAX_SAMPLES, Limits
 
 BEGINS_AFTER_S = 60.0
 """Seconds of training, from the first marked step, after which tuning begins."""
-UNASKED_POLICY = replace(POLICY, exploration_grace_s=0.0, exploration_share=0.005)
+UNASKED_POLICY = replace(POLICY, exploration_grace_s=0.0, exploration_share=0.005, feared_factor=4.0)
 """Constants of the policy: half a percent of the time since the first step, from the start."""
 UNASKED_LIMITS = Limits(max_samples=DEFAULT_MAX_SAMPLES)
 """Budget without a limit of seconds or steps: a search that waits costs the job no time."""

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from ringtune.tuner import Window, WindowSpec
+from ringtune.tuner import Config, Window, WindowSpec
 from ringtune.tuner.policy.unasked import BEGINS_AFTER_S, UNASKED_LIMITS, UNASKED_POLICY
 from ringtune.tuner.testing import SyntheticTarget, engine_like_surface, poor_baseline
 from tests.unit.tuner.policy.changing_target import Job, tune_for
@@ -26,7 +26,7 @@ class CountedTarget(SyntheticTarget):
 
     def _window(self, spec: WindowSpec) -> Window:
         window = super()._window(spec)
-        slower = 1.0 - math.exp(engine_like_surface(self._baseline) - engine_like_surface(self.applied[-1]))
+        slower = 1.0 - math.exp(self._surface(self._baseline) - self._surface(self.applied[-1]))
         self.lost_s += slower * sum(window.step_ms) * 1e-3
         self.worst_share = max(self.worst_share, self.lost_s / (self.now_s + BEGINS_AFTER_S))
         return window
@@ -47,6 +47,21 @@ def test_tried_configs_cost_a_small_share_of_the_time_at_every_moment(seed: int)
 
     assert job.results
     assert 0.0 < target.worst_share <= 0.005
+
+
+def dreadful(config: Config) -> float:
+    """Return ln(step time in ms) where every other config takes nearly four times as long as the default."""
+    return math.log(150.0 if config == SyntheticTarget().baseline() else 3.9 * 150.0)
+
+
+def test_configs_that_take_four_times_as_long_cost_no_more() -> None:
+    """No window has shown that yet when the first one is tried: it is feared."""
+    target = CountedTarget(surface=dreadful)
+
+    job = unasked(target)
+
+    assert not job.results or not job.results[0].adopted
+    assert 0.0 < target.worst_share <= 0.006
 
 
 def test_a_better_config_is_found_all_the_same() -> None:

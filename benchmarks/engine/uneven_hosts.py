@@ -72,12 +72,10 @@ def measured(shape: Shape, rounds: int, window_ms: float, network: Network) -> M
     configs = tuple(base.replace(WAYS[name]).to_json() for name in turns)
     workload = Workload("message", (WorkloadGradient("g", shape.size_bytes // 4),))
     assignment = Assignment(workload.argument(), 0.0, window_ms, configs)
-    remote = ["-H", network.places(shape.hosts), "--rsh", str(network.remote_shell), "--no-prefix-output"]
-    start = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(shape.hosts), *remote]
     program = [sys.executable, "-m", "ringtune.measuring.bench.surface_rank", assignment.argument()]
     environment = BenchEnvironment(shape.hosts, Path(), os.environ).cleaned
     finished = subprocess.run(
-        network.hosts[0].launcher_command(*start, *program),
+        [*network.run_command(shape.hosts), *program],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

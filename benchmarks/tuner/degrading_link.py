@@ -83,14 +83,12 @@ def training(network: Network, folder: Path) -> Iterator["subprocess.Popen[bytes
     hosts, lasting = len(network.hosts), folder / "lasting"
     lasting.touch()
     program = [sys.executable, "-m", "benchmarks.tuner.live.ranks.watched", str(lasting)]
-    remote = ["-H", network.places(hosts), "--rsh", str(network.remote_shell), "--no-prefix-output"]
-    start = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(hosts), *remote, *program]
     tuner = {"AUTOTUNE": "1", "AUTOTUNE_LOG": str(folder / "log"), "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOCK": "0"}
     environment = BenchEnvironment(hosts, Path(), os.environ).cleaned
     environment |= {**tuner, "AUTOTUNE_MAX_SECONDS": str(SEARCH_S), "RINGTUNE_LOG_LEVEL": "info"}
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
-            network.hosts[0].launcher_command(*start), env=environment, stdout=output, stderr=subprocess.STDOUT
+            [*network.run_command(hosts), *program], env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     try:
         yield process

@@ -3,24 +3,39 @@
 
 import pytest
 
-from benchmarks.tuner.live.__main__ import HOSTS, LivePlan, run_one
-from benchmarks.tuner.live.task import LiveTask
-from ringtune.measuring.bench.network import joined_hosts
+from benchmarks.tuner.live.__main__ import hosts_of, run_one
+from benchmarks.tuner.live.cells import BACKEND, DDP, ENGINE, Cell
+from benchmarks.tuner.live.report import total_change
+from benchmarks.tuner.live.task import HOROVOD, RINGTUNE, LiveTask
 from tests.integration.hosts import needs_hosts
 
 STEPS = 40
-RATE = 10**9
+NET = "recommender"
 
 
 @needs_hosts
-@pytest.mark.parametrize("target", ["engine", pytest.param("ddp", marks=pytest.mark.long)])
-def test_a_live_job_is_tuned_and_measured(target: str) -> None:
+def test_a_live_job_is_tuned_like_horovods_and_measured() -> None:
     """All ranks end with Horovod's scheme, which takes as few steps as it is given."""
-    with joined_hosts(HOSTS, RATE) as network:
-        task = LiveTask("horovod", 0, STEPS, 4, 64, 1.0, network.hosts[0].address)
+    cell = Cell(NET)
+    with hosts_of(cell) as network:
+        found = run_one(cell, network, LiveTask(NET, ENGINE, HOROVOD, 0, STEPS, max_pairs=2))
 
-        found = run_one(LivePlan(target, "1gbit"), network, task)
-
+    gain = found["gain"]
     assert STEPS - 12 < found["steps"] <= STEPS
-    assert found["low"] <= found["speedup"] <= found["high"]
-    assert found["baseline_ms"] > 0
+    assert gain["low"] <= gain["speedup"] <= gain["high"]
+    assert gain["baseline_ms"] > 0
+
+
+@needs_hosts
+@pytest.mark.long
+@pytest.mark.parametrize("front", [ENGINE, BACKEND, DDP])
+def test_a_live_job_is_tuned_until_the_verdict(front: str) -> None:
+    """The row has what the tables need; on the engine's own front end also the best of a long search."""
+    cell = Cell(NET, front=front, delay_ms=0.5, lost_share=0.001)
+    with hosts_of(cell) as network:
+        found = run_one(cell, network, LiveTask(NET, front, RINGTUNE, 0, 0, max_pairs=2))
+
+    assert found["verdict"]
+    assert found["steps"] > 0
+    assert ("best" in found) == (front == ENGINE)
+    assert total_change(found) < 1

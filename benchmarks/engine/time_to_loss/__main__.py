@@ -50,12 +50,8 @@ def place(hosts: int) -> Iterator[Network | None]:
 def learn(network: Network | None, task: str, way: str, seed: int) -> Learned:
     """Run a job; return its seconds and steps."""
     program = [sys.executable, "-m", "benchmarks.engine.time_to_loss.learner", task, way, str(seed)]
-    start = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(RANKS), "--no-prefix-output"]
-    if network is not None:
-        start += ["-H", network.places(RANKS), "--rsh", str(network.remote_shell)]
-        command = network.hosts[0].launcher_command(*start, *program)
-    else:
-        command = [*start, *program]
+    here = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(RANKS), "--no-prefix-output"]
+    command = [*(here if network is None else network.run_command(RANKS)), *program]
     environment = {**BenchEnvironment(RANKS, Path(), os.environ).cleaned, "PYTHONPATH": "examples"}
     finished = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment,

@@ -25,13 +25,11 @@ LAUNCH_LIMIT_S = 3600.0
 @contextmanager
 def launching(ranks: int, hosts: int, link: str) -> Iterator[list[str]]:
     """Give the command that starts ranks, to which a program's is added: on this machine, or on hosts in namespaces."""
-    start = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output"]
     if hosts == 1:
-        yield start
+        yield [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output"]
         return
     with joined_hosts(hosts, parse_rate(link)) as network:
-        remote = ["-H", network.places(ranks), "--rsh", str(network.remote_shell)]
-        yield network.hosts[0].launcher_command("env", f"GLOO_SOCKET_IFNAME={INTERFACE}", *start, *remote)
+        yield ["env", f"GLOO_SOCKET_IFNAME={INTERFACE}", *network.run_command(ranks)]
 
 
 def main() -> None:

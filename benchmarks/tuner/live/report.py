@@ -1,88 +1,120 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of live runs: gain, steps and seconds spent, pay-back, by scheme and paired."""
+"""Tables of live runs: gains and costs by cell, and the map of gains by delay and rate."""
 
-import sys
 from collections.abc import Mapping, Sequence
-from statistics import fmean, median, stdev
+from statistics import fmean
 from typing import Any
 
+import plotly.graph_objects as go
 from rich.console import Console
 from rich.table import Table
 
-from ringtune.tuner.statistics.student_t import student_t_quantile
-
-from .schemes import HOROVOD, RINGTUNE, SCHEMES
+from .cells import DELAYS_MS, RATES
+from .task import HOROVOD, RINGTUNE
 
 Row = Mapping[str, Any]
-CONFIDENCE = 0.95
+JOB_S = 600.0
+"""Length of the job whose total times are compared, without tuning."""
+FIGURE_PX = (640, 420)
 
 
-def render(rows: Sequence[Row], where: str) -> None:
+def render(rows: Sequence[Row], console: Console) -> None:
     """Print the tables."""
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    console.print(scheme_table(rows, where))
-    console.print(run_table(rows))
-    by_run = {(row["scheme"], row["seed"]): row["speedup"] for row in rows}
-    seeds = sorted({seed for _, seed in by_run})
-    ahead = [
-        by_run[RINGTUNE, seed] - by_run[HOROVOD, seed] for seed in seeds if all((s, seed) in by_run for s in SCHEMES)
-    ]
-    if ahead:
-        console.print(f"ringtune's gain less Horovod's, in points, by run: {interval_text(ahead)}")
+    console.print(cell_table(rows))
+    console.print(gain_map(rows))
 
 
-def scheme_table(rows: Sequence[Row], where: str) -> Table:
-    """Return a row per scheme."""
-    table = Table(title=f"Live tuning: {where}, two hosts", title_justify="left")
-    table.add_column("scheme")
-    headings = ("runs", "changed", "gain, 95 % interval over runs", "steps", "seconds", "cost, s", "pay-back, steps")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for scheme in SCHEMES:
-        if found := [row for row in rows if row["scheme"] == scheme]:
-            table.add_row(scheme, *_summary(found))
+def total_change(row: Row) -> float:
+    """Return by which fraction of its time a job of ten minutes is longer with tuning; below zero where shorter.
+
+    The job has as many steps as the baseline takes in ten minutes. Steps after the decision have the measured gain, and
+    the search costs the time that was lost to slower configs.
+    """
+    rest_s = max(0.0, JOB_S - float(row["steps"]) * float(row["gain"]["baseline_ms"]) * 1e-3)
+    return (float(row["cost_s"]) - rest_s * (1 - 1 / (1 + adopted_gain(row)))) / JOB_S
+
+
+def adopted_gain(row: Row) -> float:
+    """Return the gain of a run; 0 where the default was kept, whose windows beside its own differ by noise alone."""
+    return float(row["gain"]["speedup"]) if row["adopted"] else 0.0
+
+
+def cell_table(rows: Sequence[Row]) -> Table:
+    """Return a row per cell and seed."""
+    table = Table(title="Live jobs", title_justify="left")
+    for heading in ("cell", "step, ms", "changed", "gain, 95 %", "decided, s", "lost, s", "10 min", "best found, 95 %"):
+        table.add_column(heading, justify="left" if heading in {"cell", "changed"} else "right")
+    table.add_column("Horovod's", justify="right")
+    rivals = {(row["cell"], row["seed"]): row for row in rows if row["scheme"] == HOROVOD}
+    for row in rows:
+        if row["scheme"] == RINGTUNE:
+            rival = rivals.get((row["cell"], row["seed"]))
+            table.add_row(*_cells(row), "-" if rival is None else gain_text(rival["gain"]))
     return table
 
 
-def _summary(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the cells of one scheme."""
-    paybacks = [row["payback_steps"] for row in rows if row["payback_steps"] is not None]
-    steps, seconds, cost_s = (median(row[name] for row in rows) for name in ("steps", "seconds", "cost_s"))
+def _cells(row: Row) -> tuple[str, ...]:
+    """Return the cells of a run, without its rival's."""
+    best = row.get("best")
     return (
-        str(len(rows)),
-        str(sum(row["is_changed"] for row in rows)),
-        interval_text([row["speedup"] for row in rows]),
-        f"{steps:.0f}",
-        f"{seconds:.0f}",
-        f"{cost_s:+.1f}",
-        f"{median(paybacks):.0f}" if paybacks else "-",
+        row["cell"],
+        f"{row['gain']['baseline_ms']:.1f}",
+        changes(row, row["gain"]) if row["adopted"] else "-",
+        gain_text(row["gain"]) if row["adopted"] else "-",
+        f"{row['seconds']:.0f}",
+        f"{row['cost_s']:+.1f}",
+        f"{100 * total_change(row):+.1f} %",
+        "-" if best is None else f"{gain_text(best)} {changes(row, best)}",
     )
 
 
-def run_table(rows: Sequence[Row]) -> Table:
-    """Return a row per run."""
-    table = Table(title="By run", title_justify="left")
-    for heading in ("run", "scheme", "gain, 95 % interval", "steps", "seconds", "cost, s", "pay-back", "baseline, ms"):
-        table.add_column(heading, justify="left" if heading == "scheme" else "right")
-    for row in sorted(rows, key=lambda row: (row["seed"], row["scheme"])):
-        table.add_row(
-            str(row["seed"]),
-            row["scheme"],
-            f"{100 * row['speedup']:+.1f} % ({100 * row['low']:+.1f} to {100 * row['high']:+.1f})",
-            str(row["steps"]),
-            f"{row['seconds']:.0f}",
-            f"{row['cost_s']:+.1f}",
-            "-" if row["payback_steps"] is None else str(row["payback_steps"]),
-            f"{row['baseline_ms']:.1f}",
-        )
+def gain_text(gain: Row) -> str:
+    """Return a gain with its interval, in percent."""
+    speedup, low, high = (100 * float(gain[name]) for name in ("speedup", "low", "high"))
+    return f"{speedup:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+def changes(row: Row, gain: Row) -> str:
+    """Return the knobs of a gain's config that differ from the baseline's."""
+    config = gain["config"] or {}
+    return " ".join(f"{knob}={value}" for knob, value in config.items() if value != row["baseline"].get(knob))
+
+
+def gains_at(rows: Sequence[Row], delay_ms: float, link: str) -> list[float]:
+    """Return the gains of ringtune's runs between two plain hosts, in percent."""
+    end = f", engine, 1+1, {link}, {delay_ms:g} ms"
+    plain = [row for row in rows if row["scheme"] == RINGTUNE and row["cell"].endswith(end)]
+    return [100 * adopted_gain(row) for row in plain]
+
+
+def gain_map(rows: Sequence[Row]) -> Table:
+    """Return the mean gain of ringtune's runs by delay and rate, between two plain hosts."""
+    table = Table(title="Mean gain by delay and rate, %", title_justify="left")
+    for heading in ("delay", *RATES):
+        table.add_column(heading, justify="right")
+    for delay_ms in DELAYS_MS:
+        by_rate = [gains_at(rows, delay_ms, link) for link in RATES]
+        cells = [f"{fmean(gains):+.1f} ({len(gains)})" if gains else "-" for gains in by_rate]
+        table.add_row(f"{delay_ms:g} ms", *cells)
     return table
 
 
-def interval_text(values: Sequence[float]) -> str:
-    """Return mean and interval (Student's t) of fractions, in percent; of one value no interval."""
-    if len(values) < 2:
-        return f"{100 * fmean(values):+.1f} %"
-    quantile = student_t_quantile(len(values) - 1, 0.5 + CONFIDENCE / 2)
-    margin = quantile * stdev(values) / len(values) ** 0.5
-    mean, low, high = (100 * (fmean(values) + offset) for offset in (0.0, -margin, margin))
-    return f"{mean:+.1f} % ({low:+.1f} to {high:+.1f})"
+def gain_figure(rows: Sequence[Row]) -> go.Figure:
+    """Return the same as a picture."""
+    found = [[gains_at(rows, delay_ms, link) for link in RATES] for delay_ms in DELAYS_MS]
+    means = [[fmean(gains) if gains else None for gains in row] for row in found]
+    texts = [["" if mean is None else f"{mean:+.1f} %" for mean in row] for row in means]
+    delays = [f"{delay_ms:g} ms" for delay_ms in DELAYS_MS]
+    heat = go.Heatmap(
+        x=list(RATES), y=delays, z=means, text=texts, texttemplate="%{text}", colorscale="Greens", zmin=0.0
+    )
+    figure = go.Figure(heat)
+    figure.update_layout(
+        title="Steps per second with AUTOTUNE=1, over the default",
+        xaxis_title="rate of each link",
+        yaxis_title="delay between two hosts",
+        template="plotly_white",
+        width=FIGURE_PX[0],
+        height=FIGURE_PX[1],
+    )
+    return figure

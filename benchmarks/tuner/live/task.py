@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 
 MARK = "live-result: "
 """Prefix of the line of JSON with which rank 0 reports."""
+RINGTUNE, HOROVOD = "ringtune", "horovod"
+SCHEMES = (RINGTUNE, HOROVOD)
 
 
 @dataclass(frozen=True)
@@ -13,22 +15,20 @@ class LiveTask:
     """One run of a scheme in a job of its own.
 
     Attributes:
+        net: Name of the net.
+        front: Way in which it reduces gradients.
         scheme: Name of the scheme that tunes.
-        seed: Seed of the scheme.
+        seed: Seed of weights and search.
         steps: Budget of Horovod's scheme.
-        layers: Layers of the job, each with one tensor of weights.
-        width: Width of a layer, which has width² weights.
-        compute_ms: Processor time of a step, milliseconds.
-        address: Address of rank 0.
+        max_pairs: Pairs of windows, after tuning, that measure a gain.
     """
 
+    net: str
+    front: str
     scheme: str
     seed: int
     steps: int
-    layers: int
-    width: int
-    compute_ms: float
-    address: str
+    max_pairs: int = 10
 
     def argument(self) -> str:
         """Return the argument that `from_argument` reads."""

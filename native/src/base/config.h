@@ -85,7 +85,7 @@ struct OneOf {
        "TCP connections that share the messages between two ranks of different hosts.")                               \
   KNOB(skew, bool, false, AnyValue(), "Hosts reduce shares in proportion to the measured rates of their links.")      \
   KNOB(wire, std::string, kWireExact, (OneOf<2>{{kWireExact, kWireBf16}}),                                            \
-       "Form in which gradients of float32 travel between hosts; bf16 rounds them.")
+       "Form in which partial sums of gradients travel between hosts; bf16 rounds them.")
 
 #define RINGTUNE_FIELD(name, type, initial, allowed, description) type name = initial;
 struct EngineConfig {
@@ -102,6 +102,10 @@ struct Knob {
   Allowed allowed;
   const char* description;
 };
+
+// Clang before 17 deduces no arguments of an aggregate.
+template <typename T, typename Allowed>
+Knob(const char*, T EngineConfig::*, Allowed, const char*) -> Knob<T, Allowed>;
 
 #define RINGTUNE_ROW(name, type, initial, allowed, description) Knob{#name, &EngineConfig::name, allowed, description},
 inline constexpr std::tuple kKnobs{RINGTUNE_KNOBS(RINGTUNE_ROW)};

@@ -3,9 +3,9 @@
 // between them. It stands in for netem, which small kernels lack.
 //
 // A packet leaves its host's link when the ones before it have, at the link's rate; after the delay it passes the link
-// of the host that it is for, likewise. As root: delay_switch INTERFACE DELAY_US BITS_PER_S PID...; the host of the
-// i-th process, counted from 1, has an address that ends in .i. It says "ready" when the devices are there, and ends
-// with its standard input.
+// of the host that it is for, likewise. A share of the packets, drawn at random, is lost between the two. As root:
+// delay_switch INTERFACE DELAY_US BITS_PER_S LOST_SHARE PID...; the host of the i-th process, counted from 1, has an
+// address that ends in .i. It says "ready" when the devices are there, and ends with its standard input.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include <ctime>
 #include <deque>
 #include <queue>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -89,9 +90,10 @@ struct Packet {
 
 class Switch {
  public:
-  Switch(std::vector<int> devices, int64_t delay_ns, double bits_per_s)
+  Switch(std::vector<int> devices, int64_t delay_ns, double bits_per_s, double lost_share)
       : devices_(std::move(devices)),
         delay_ns_(delay_ns),
+        is_lost_(lost_share),
         sending_(devices_.size(), Wire(bits_per_s)),
         receiving_(devices_.size(), Wire(bits_per_s)) {}
 
@@ -127,10 +129,9 @@ class Switch {
       const bool is_ip = bytes > kLastAddressByte && packet[0] >> 4 == 4;
       const size_t to = is_ip ? packet[kLastAddressByte] - size_t{1} : devices_.size();
       const int64_t now = now_ns();
-      if (to < devices_.size() && !sending_[from].is_full(now)) {
-        under_way_.push(
-            {sending_[from].pass(now, bytes) + delay_ns_, to, true, {packet.data(), packet.data() + bytes}});
-      }
+      if (to >= devices_.size() || sending_[from].is_full(now)) continue;
+      const int64_t there_ns = sending_[from].pass(now, bytes) + delay_ns_;
+      if (!is_lost_(random_)) under_way_.push({there_ns, to, true, {packet.data(), packet.data() + bytes}});
     }
   }
 
@@ -151,6 +152,8 @@ class Switch {
 
   std::vector<int> devices_;
   int64_t delay_ns_;
+  std::bernoulli_distribution is_lost_;
+  std::mt19937 random_;
   std::vector<Wire> sending_;
   std::vector<Wire> receiving_;
   std::priority_queue<Packet, std::vector<Packet>, std::greater<>> under_way_;
@@ -159,16 +162,16 @@ class Switch {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 6) {
-    std::fprintf(stderr, "usage: delay_switch INTERFACE DELAY_US BITS_PER_S PID PID...\n");
+  if (count < 7) {
+    std::fprintf(stderr, "usage: delay_switch INTERFACE DELAY_US BITS_PER_S LOST_SHARE PID PID...\n");
     return 2;
   }
   prctl(PR_SET_TIMERSLACK, 1);
   std::vector<int> devices;
-  for (int i = 4; i < count; ++i) {
+  for (int i = 5; i < count; ++i) {
     devices.push_back(open_device(arguments[i], arguments[1]));
   }
   std::puts("ready");
   std::fflush(stdout);
-  Switch(std::move(devices), std::atoll(arguments[2]) * 1000, std::atof(arguments[3])).run();
+  Switch(std::move(devices), std::atoll(arguments[2]) * 1000, std::atof(arguments[3]), std::atof(arguments[4])).run();
 }

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.tuner.live.ranks.engine import STEPS_BETWEEN
+from benchmarks.tuner.live.ranks.training import STEPS_BETWEEN
 from ringtune.measuring.bench.surface_rank import TrainingSteps, agree
 from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
 from ringtune.session.basics import init, shutdown

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,10 +41,12 @@ class DelaySwitch:
     Attributes:
         program: Executable of `delay_switch.cpp`.
         delay_ms: Time from one host to another, beside that of the rate.
+        lost_share: Share of the packets that are dropped, at random.
     """
 
     program: Path
     delay_ms: float
+    lost_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,12 @@ class Network:
     def places(self, ranks: int) -> str:
         """Return the hosts with an even share of the ranks each, as launchers take them."""
         return ",".join(f"{host.address}:{ranks // len(self.hosts)}" for host in self.hosts)
+
+    def run_command(self, ranks: int) -> list[str]:
+        """Return `ringtune run` on the first host, for ranks on all of them; a program's command is added to it."""
+        run = (sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output")
+        remote = ("-H", self.places(ranks), "--rsh", str(self.remote_shell))
+        return self.hosts[0].launcher_command(*run, *remote)
 
     def set_rate(self, number: int, rate_bits_per_s: int) -> None:
         """Change the rate of one host's link in both directions, also while a job is on it.
@@ -185,7 +194,8 @@ def _shape(host: Host, switch: Host, port: str, rate_bits_per_s: int, verb: str)
 def _start_switch(stack: ExitStack, switch: DelaySwitch, hosts: Sequence[Host], rate_bits_per_s: int) -> None:
     pids = [str(host.pid) for host in hosts]
     delay_us = round(switch.delay_ms * 1000)
-    command = [str(switch.program), INTERFACE, str(delay_us), str(rate_bits_per_s), *pids]
+    links = (str(delay_us), str(rate_bits_per_s), str(switch.lost_share))
+    command = [str(switch.program), INTERFACE, *links, *pids]
     _start(stack, command, "no delay can be made between hosts")
 
 

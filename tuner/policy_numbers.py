@@ -124,8 +124,8 @@ class Policy:
     feared_factor: float = _number(
         1.0,
         "of the baseline's step",
-        "Step time of a candidate that must not overdraw the exploration budget, although its window is cut at once; 1: "
-        "no candidate is feared. A tuner that was not asked for takes 4: no fusion between hosts takes 3 to 5.",
+        "Step time of a candidate that must not overdraw the exploration budget, although its window is cut at once; "
+        "1: none is feared. A tuner that was not asked for takes 4: no fusion between hosts takes 3 to 5.",
     )
     exploration_grace_s: float = _number(
         60.0, "s", "Time from the start of tuning in which the cost of exploration is not limited."

@@ -101,7 +101,8 @@ def train_on_engine(task: LiveTask, model: nn.Module, batch: torch.Tensor) -> No
         step()
     world, measurements = SESSION.require(), None
     if world.rank == 0:
-        SESSION.autotune.stop()  # the watch would measure windows of its own
+        if SESSION.autotune is not None:
+            SESSION.autotune.stop()  # the watch would measure windows of its own
         measurements = Measurements(world, task)
     while not agree(world, int(measurements is not None and measurements.is_over)):
         for _ in range(STEPS_BETWEEN):

@@ -193,8 +193,8 @@ class Counterparts {
   size_t result_bytes_;
   size_t max_elements_ = 0;
   size_t slot_bytes_ = 0;
-  // Per slot the own partial block; where the task is rounded, that block rounded; where it is widened, rounded results;
-  // then arrived ones.
+  // Per slot the own partial block; where the task is rounded, that block rounded; where it is widened, rounded
+  // results; then arrived ones.
   AlignedBuffer scratch_;
   std::vector<std::byte*> partials_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allreduces whose partial results travel between hosts as bfloat16: bound of the error, and one result whatever the way.
+// Allreduces whose partial results travel between hosts as bfloat16: bound of the error, and one result whatever the
+// way.
 #include <algorithm>
 #include <array>
 #include <bit>

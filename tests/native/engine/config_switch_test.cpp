@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/allreduce.h"
 #include "collectives/element.h"
 #include "local_world.h"
 
@@ -81,7 +82,9 @@ EngineConfig random_config(std::mt19937& random, bool has_hosts) {
   config.fusion_bytes = random() % 4 == 0 ? 0 : 64 * kKiB << random() % 12;
   config.cycle_ms = 0.05 * static_cast<double>(1 + random() % 40);
   config.response_cache = random() % 2 == 0;
-  config.allreduce_algorithm = std::vector<std::string>{"auto", "direct", "reduce_scatter_allgather"}[random() % 3];
+  const auto algorithms = configurable_allreduce_algorithms();  // one that cannot run in a layout is ignored there
+  const size_t choice = random() % (algorithms.size() + 1);
+  config.allreduce_algorithm = choice < algorithms.size() ? std::string(algorithms[choice]) : kAutoAlgorithm;
   config.chunk_bytes = random() % 3 == 0 ? 0 : kMinChunkBytes << random() % 9;
   config.hierarchical_allreduce = has_hosts && random() % 2 == 0;
   config.connections = random() % 2 == 0 ? 1 : 1 + random() % kLanes;

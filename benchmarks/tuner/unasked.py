@@ -21,12 +21,12 @@ from rich.table import Table
 
 from benchmarks.tuner.regret.problem import Problem
 from benchmarks.tuner.regret.problems import Sources, all_problems
+from benchmarks.tuner.regret.time_account import TimeAccount
 from ringtune.tuner import (
     Config,
     ContinuousTuning,
     Question,
     RunSettings,
-    SearchSpace,
     SilentObserver,
     Trial,
     Window,
@@ -59,7 +59,7 @@ class Spent:
     lost_share: float
 
 
-class LongJob:
+class LongJob(TimeAccount):
     """A problem's job, as a target that closes at the end of the job.
 
     Attributes:
@@ -68,34 +68,17 @@ class LongJob:
 
     def __init__(self, problem: Problem, seed: int, length_s: float) -> None:
         """Begin after the minute in which there is no tuner."""
+        super().__init__(problem.target(seed), problem.baseline_ms)
         self._problem = problem
-        self._target = problem.target(seed)
         self._end_s = length_s - BEGINS_AFTER_S
         self._step_ms = functools.cache(problem.step_ms)
         self._in_force = problem.baseline
         self.account = [Spent(BEGINS_AFTER_S, 0.0, 0.0)]
 
-    @property
-    def name(self) -> str:
-        """The target's."""
-        return self._target.name
-
-    def clock(self) -> float:
-        """Return the target's time, seconds."""
-        return self._target.clock()
-
-    def space(self) -> SearchSpace:
-        """Return the legal configs."""
-        return self._target.space()
-
-    def baseline(self) -> Config:
-        """Return the config without tuning."""
-        return self._target.baseline()
-
     def apply(self, config: Config) -> int:
         """Switch the target."""
         self._in_force = config
-        return self._target.apply(config)
+        return super().apply(config)
 
     def windows(self, spec: WindowSpec) -> Iterator[Window]:
         """Yield the target's windows until the end of the job."""

@@ -131,7 +131,7 @@ class Counterparts {
   size_t hosts_count() const { return static_cast<size_t>(hosts_); }
   int own_host() const { return context_.layout.host(); }
 
-  // Of the partial block, and of the results where the target takes them in another type.
+  // Bytes of the rounded partial block, and of rounded results where the target takes them in another type.
   size_t rounded_bytes() const {
     return (static_cast<size_t>(is_rounded_) + static_cast<size_t>(is_widened_)) * max_elements_ * sizeof(BFloat16);
   }

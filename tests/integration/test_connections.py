@@ -40,6 +40,20 @@ def command_between(
     return from_host(first, *ringtune("run", *options, *words, *program("connections", *arguments)))
 
 
+def lose_network(folder: Path, end: str, environ: Mapping[str, str], *, first_rate: str = "") -> Finished:
+    """Run a job between two hosts with two networks, and lose the second of them in mid-job."""
+    begun = folder / "begun"
+    with hosts(2, rate=first_rate) as (first, second):
+        add_network(first, second, number=1)
+        arguments = ("1000000", str(MIB), environ["RINGTUNE_CONNECTIONS"], str(begun))
+        environ = {**environ, "RINGTUNE_TIMEOUT_S": "4"}
+        with started(command_between(folder, first, second, arguments, environ)) as job:
+            wait_for_line(begun)
+            for host in (first, second):
+                subprocess.run(from_host(host, *LOST[end]), check=True)
+            return job.wait()
+
+
 def seen(finished: Finished) -> list[dict[str, Any]]:
     """Return the ranks' observations, in their order."""
     assert 0 == finished.code, finished.text
@@ -100,19 +114,21 @@ def test_an_interface_that_leads_nowhere_carries_nothing_and_keeps_no_rank_from_
 @pytest.mark.parametrize("tls", ["0", "1"])
 def test_a_network_that_is_lost_in_mid_job_ends_it_in_time(tmp_path: Path, end: str, tls: str) -> None:
     """A share of each message takes that network: both ranks end, and say which rank or way is silent."""
-    environ = {"RINGTUNE_CONNECTIONS": "4", "RINGTUNE_TLS": tls, "RINGTUNE_TIMEOUT_S": "4"}
-    begun = tmp_path / "begun"
-    with hosts(2) as (first, second):
-        add_network(first, second, number=1)
-        arguments = ("1000000", str(MIB), "4", str(begun))
-        with started(command_between(tmp_path, first, second, arguments, environ)) as job:
-            wait_for_line(begun)
-            for host in (first, second):
-                subprocess.run(from_host(host, *LOST[end]), check=True)
-            finished = job.wait()
+    finished = lose_network(tmp_path, end, {"RINGTUNE_CONNECTIONS": "4", "RINGTUNE_TLS": tls})
 
     assert 0 != finished.code
     assert "CollectiveTimeout" in finished.text, finished.text
     # A rank whose own bytes have all arrived knows the silent rank, and not the way.
-    is_way_named = "Bytes to it are unconfirmed by way of 10.77.1." in finished.text
-    assert is_way_named or "sent nothing within a running collective" in finished.text, finished.text
+    assert "by way of 10.77.1." in finished.text or "sent nothing within a running collective" in finished.text, (
+        finished.text
+    )
+
+
+@pytest.mark.parametrize("end", LOST)
+def test_a_lost_network_that_carried_the_control_messages_is_named(tmp_path: Path, end: str) -> None:
+    """The second network is the faster one, so that all messages take it, those of the coordinator too."""
+    finished = lose_network(tmp_path, end, {"RINGTUNE_CONNECTIONS": "1"}, first_rate="20mbit")
+
+    assert 0 != finished.code
+    assert "CollectiveTimeout" in finished.text, finished.text
+    assert "by way of 10.77.1." in finished.text, finished.text

@@ -370,7 +370,7 @@ void Coordinator::fail_overdue(const std::vector<int>& missing, const std::strin
   const int silent = transport_.silent_rank();
   const int first_missing = missing.empty() ? kNoCulprit : missing.front();
   const std::string ways = links_ == nullptr || missing.empty() ? "" : links_->describe_unconfirmed(first_missing);
-  const std::string cause = silent == kNoCulprit ? "" : peer_name(layout_, {}, silent) + " has fallen silent; ";
+  const std::string cause = silent == kNoCulprit ? "" : describe_silence(transport_, layout_, {}, silent) + "; ";
   transport_.fail({StatusCode::kCollectiveTimeout, silent == kNoCulprit ? first_missing : silent,
                    cause + what + ", the limit is " + format_seconds(limits_.timeout_ns) + ways +
                        "; check what that rank does, or raise RINGTUNE_TIMEOUT_S"});

@@ -356,7 +356,8 @@ void Progress::watch_coordinator(int64_t now_ns) {
     waiting_since_ns_ = is_waiting ? now_ns : 0;
   } else if (now_ns - waiting_since_ns_ > timeout_ns_ + grace_ns) {
     transport_.fail({StatusCode::kCollectiveTimeout, kCoordinator,
-                     "rank 0 has not answered for " + format_seconds(now_ns - waiting_since_ns_) + " while rank " +
+                     "rank 0 has not answered" + transport_.describe_way(kCoordinator) + " for " +
+                         format_seconds(now_ns - waiting_since_ns_) + " while rank " +
                          std::to_string(transport_.rank()) + " waits for '" + pending_.a_name() + "' (limit " +
                          format_seconds(timeout_ns_) +
                          "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});

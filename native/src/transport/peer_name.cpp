@@ -12,4 +12,8 @@ std::string peer_name(const Layout& layout, const std::vector<int>& pids, int ra
   return "rank " + std::to_string(rank) + (place.empty() ? "" : " (" + place + ")");
 }
 
+std::string describe_silence(const Transport& transport, const Layout& layout, const std::vector<int>& pids, int rank) {
+  return peer_name(layout, pids, rank) + " has fallen silent" + transport.describe_way(rank);
+}
+
 }  // namespace ringtune

@@ -229,7 +229,7 @@ Status Stage::fail_after_timeout(int first, int last, Phase phase, uint64_t coun
   std::string cause;
   if (const int silent = transport_ != nullptr ? transport_->silent_rank() : kNoCulprit; silent != kNoCulprit) {
     culprit = silent;
-    cause = peer_name(layout_, {}, silent) + " has fallen silent; ";
+    cause = describe_silence(*transport_, layout_, {}, silent) + "; ";
   } else if (layout_.host_count() > 1) {
     await_better_news();
   }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <poll.h>
@@ -49,6 +50,8 @@ class ControlLink {
   bool take_message(Bytes& message);
   // The peer has sent its departure, and all earlier messages are received.
   bool has_departed() const;
+  // As in socket.h.
+  std::string describe_own_end() const { return ringtune::describe_own_end(fd_); }
 
   // The link thread.
   struct Received {

@@ -90,6 +90,12 @@ int ControlLinks::silent_rank() const {
   return silent;
 }
 
+std::string ControlLinks::describe_way(int rank) const {
+  const ControlLink* link = link_of(rank);
+  const std::string end = link == nullptr ? "" : link->describe_own_end();
+  return end.empty() ? "" : " by way of " + end;
+}
+
 uint8_t ControlLinks::beacon_of(int rank) const {
   const ControlLink* link = link_of(rank);
   return link == nullptr ? 0 : link->beacon();

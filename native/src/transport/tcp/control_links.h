@@ -39,6 +39,8 @@ class ControlLinks {
   // The peer that has been silent for longest, if that is as long as a living one never is; else kNoCulprit. Any
   // thread.
   int silent_rank() const;
+  // See Transport. The communication thread.
+  std::string describe_way(int rank) const;
 
   // A number that this rank shows in its heartbeats: on rank 0 to the ranks of other hosts, elsewhere to rank 0, which
   // see it within a second or two. Any thread.

@@ -280,7 +280,7 @@ Status TcpLinks::fail_lost(const Side& side, int fd, const std::string& how) {
     return first_failure(
         transport_,
         {StatusCode::kCollectiveTimeout, silent,
-         peer_name(layout_, pids_, silent) + " has fallen silent, and " + peer_name(layout_, pids_, side.rank) +
+         describe_silence(transport_, layout_, pids_, silent) + ", and " + peer_name(layout_, pids_, side.rank) +
              " ended its data connection (noticed by rank " + std::to_string(layout_.rank()) +
              "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
   }
@@ -318,7 +318,7 @@ Status TcpLinks::fail_after_timeout(const Exchange& awaited) {
     }
   }
   const std::string cause =
-      silent == kNoCulprit || silent == stuck.rank ? "" : peer_name(layout_, pids_, silent) + " has fallen silent; ";
+      silent == kNoCulprit || silent == stuck.rank ? "" : describe_silence(transport_, layout_, pids_, silent) + "; ";
   return first_failure(transport_,
                        {StatusCode::kCollectiveTimeout, silent == kNoCulprit ? stuck.rank : silent,
                         cause + peer_name(layout_, pids_, stuck.rank) + (is_sender_stuck ? " sent" : " took") +

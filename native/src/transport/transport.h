@@ -62,7 +62,7 @@ class Transport {
 
   // A rank without a heartbeat for a time that no living rank is silent; kNoCulprit where none is known.
   virtual int silent_rank() const { return kNoCulprit; }
-  // " by way of 10.0.0.1 (eth0)": this host's end of the control connection to a rank; empty where there is none.
+  // This host's end of the control connection to a rank: " by way of 10.0.0.1 (eth0)"; empty where there is none.
   virtual std::string describe_way(int /*rank*/) const { return ""; }
 
   // Within a collective, in which a peer has not moved since then: whether to give it up. See Interruption.

@@ -50,7 +50,7 @@ class ControlLink {
   bool take_message(Bytes& message);
   // The peer has sent its departure, and all earlier messages are received.
   bool has_departed() const;
-  // As in socket.h.
+  // This host's end; see socket.h.
   std::string describe_own_end() const { return ringtune::describe_own_end(fd_); }
 
   // The link thread.

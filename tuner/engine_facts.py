@@ -31,6 +31,8 @@ class EngineFacts:
             shares.
         skewed_chunk_min_bytes: Smallest chunk that follows from this.
         registered_min_bytes: Smallest gradient to which a front end gives registered memory.
+        hold_min_round_trip_us: Shortest round trip between hosts for which ready tensors wait for the rest of a step.
+        hold_margin_divisor: Parts of a round trip, of which one is the tolerance of that wait.
     """
 
     chunk_bytes: int = 512 * KIB
@@ -45,6 +47,8 @@ class EngineFacts:
     skewed_min_chunks: int = 32
     skewed_chunk_min_bytes: int = 64 * KIB
     registered_min_bytes: int = 64 * KIB
+    hold_min_round_trip_us: int = 1000
+    hold_margin_divisor: int = 8
 
     def chunk_for(self, hosts: int) -> int:
         """Return the chunk of an allreduce across `hosts` hosts if `chunk_bytes` is auto."""

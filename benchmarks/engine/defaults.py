@@ -26,6 +26,7 @@ from rich.table import Table
 from ringtune.errors import RingtuneError
 from ringtune.measuring.bench.contestants import BenchEnvironment
 from ringtune.measuring.bench.network import Network, joined_hosts, parse_rate
+from ringtune.measuring.bench.network_contestants import find_delay_switch
 from ringtune.measuring.bench.paired_ratios import MIN_PAIRS, Ratio, paired_ratio
 from ringtune.measuring.bench.surface_assignment import Assignment
 from ringtune.measuring.bench.workloads import Workload, WorkloadGradient
@@ -42,6 +43,13 @@ CANDIDATES: Mapping[str, Mapping[str, Any]] = {
     "fusion_bytes=4 MiB": {"fusion_bytes": 4096 * KIB},
     FLAT: {"hierarchical_allreduce": False},
 }
+FAR_CANDIDATES: Mapping[str, Mapping[str, Any]] = {
+    "cycle_ms=5": {"cycle_ms": 5.0},
+    "cycle_ms=10": {"cycle_ms": 10.0},
+    "cycle_ms=20": {"cycle_ms": 20.0},
+    "cycle_ms=50": {"cycle_ms": 50.0},
+}
+"""Candidates of jobs whose hosts are far from each other."""
 
 SHAPES_KIB: Mapping[str, Sequence[int]] = {
     "8 large": (4096,) * 8,
@@ -60,18 +68,22 @@ class Shape:
         compute_ms: Processor time of a step, milliseconds.
         ranks_per_host: Ranks of each host.
         link: Rate of each host's link; None on one host.
+        delay_ms: Delay from one host to another; 0: that of the kernel's bridge.
     """
 
     gradients: str
     compute_ms: float
     ranks_per_host: tuple[int, ...]
     link: str | None = None
+    delay_ms: float = 0.0
 
     @property
     def title(self) -> str:
         """Name for the table."""
         layout = " + ".join(map(str, self.ranks_per_host))
-        return f"{self.gradients}, {self.compute_ms:g} ms, {layout} ranks" + (f", {self.link}" if self.link else "")
+        delay = f", {self.delay_ms:g} ms" if self.delay_ms else ""
+        link = f", {self.link}{delay}" if self.link else ""
+        return f"{self.gradients}, {self.compute_ms:g} ms, {layout} ranks{link}"
 
     @property
     def workload(self) -> Workload:
@@ -82,6 +94,8 @@ class Shape:
     @property
     def candidates(self) -> Sequence[str]:
         """Candidates with an effect in this layout."""
+        if self.delay_ms > 0:
+            return list(FAR_CANDIDATES)
         has_hierarchy = len(self.ranks_per_host) > 1 and max(self.ranks_per_host) > 1
         return [name for name in CANDIDATES if has_hierarchy or name != FLAT]
 
@@ -100,12 +114,24 @@ SHAPES = (
     Shape("96 mixed", 40.0, (1, 2), "1gbit"),
     Shape("96 mixed", 40.0, (4, 4), "1gbit"),
     Shape("8 large", 20.0, (2, 2, 2), "10gbit"),
+    Shape("96 mixed", 40.0, (1, 1), "1gbit", 0.5),
+    Shape("300 small", 20.0, (1, 1), "1gbit", 0.5),
+    Shape("8 large", 60.0, (1, 1), "1gbit", 0.5),
+    Shape("96 mixed", 40.0, (1, 1), "1gbit", 2.0),
+    Shape("8 large", 60.0, (1, 1), "1gbit", 2.0),
+    Shape("96 mixed", 40.0, (1, 1), "1gbit", 5.0),
+    Shape("300 small", 20.0, (2, 2), "1gbit", 5.0),
+    Shape("8 large", 60.0, (1, 1), "1gbit", 5.0),
+    Shape("96 mixed", 40.0, (1, 1, 1), "1gbit", 5.0),
+    Shape("96 mixed", 40.0, (1, 1), "1gbit", 20.0),
+    Shape("96 mixed", 200.0, (1, 1), "1gbit", 20.0),
+    Shape("8 large", 60.0, (1, 1), "5gbit", 20.0),
 )
 
 
 def config_of(name: str, ranks_per_host: Sequence[int]) -> Config:
     """Return a candidate's config in a layout."""
-    return default_config(ranks_per_host).replace(CANDIDATES.get(name, {}))
+    return default_config(ranks_per_host).replace({**CANDIDATES, **FAR_CANDIDATES}.get(name, {}))
 
 
 def command_of(shape: Shape, turns: Sequence[str], window_ms: float, network: Network | None) -> list[str]:
@@ -150,7 +176,10 @@ def measured(shape: Shape, rounds: int, window_ms: float, network: Network | Non
 
 def hosts_of(shape: Shape) -> AbstractContextManager[Network | None]:
     """Return the context in which a job's hosts are there; None for one host."""
-    return nullcontext() if shape.link is None else joined_hosts(len(shape.ranks_per_host), parse_rate(shape.link))
+    if shape.link is None:
+        return nullcontext()
+    switch = find_delay_switch(shape.delay_ms, BenchEnvironment(sum(shape.ranks_per_host), Path(), os.environ))
+    return joined_hosts(len(shape.ranks_per_host), parse_rate(shape.link), switch)
 
 
 def ratios_of(times: Mapping[str, Sequence[float]]) -> Mapping[str, Ratio]:
@@ -161,7 +190,7 @@ def ratios_of(times: Mapping[str, Sequence[float]]) -> Mapping[str, Ratio]:
 def verdicts(found: Sequence[Mapping[str, Ratio]]) -> Sequence[str]:
     """Return a sentence per candidate: in how many of the jobs it is faster or slower, by its intervals."""
     lines = []
-    for name in CANDIDATES:
+    for name in {**CANDIDATES, **FAR_CANDIDATES}:
         ratios = [ratios[name] for ratios in found if name in ratios]
         faster, slower = sum(ratio.high < 1 for ratio in ratios), sum(ratio.low > 1 for ratio in ratios)
         lines.append(f"{name}: faster in {faster} of {len(ratios)} jobs, slower in {slower}")
@@ -179,7 +208,7 @@ def main() -> None:
         parser.error(f"there must be at least {MIN_PAIRS} rounds, for an interval")
     console = Console(width=150)
     found: list[Mapping[str, Ratio]] = []
-    table = Table("", "job", "default, ms", *(f"{name} ÷ default" for name in CANDIDATES))
+    table = Table("", "job", "default, ms", *(f"{name} ÷ default" for name in {**CANDIDATES, **FAR_CANDIDATES}))
     for number, shape in enumerate(SHAPES, start=1):
         if arguments.jobs and number not in arguments.jobs:
             continue
@@ -191,7 +220,10 @@ def main() -> None:
             continue
         ratios = ratios_of(times)
         found.append(ratios)
-        cells = [f"{ratios[name].median:.2f} ({ratios[name]})" if name in ratios else "" for name in CANDIDATES]
+        cells = [
+            f"{ratios[name].median:.2f} ({ratios[name]})" if name in ratios else ""
+            for name in {**CANDIDATES, **FAR_CANDIDATES}
+        ]
         table.add_row(str(number), shape.title, f"{median(times[DEFAULT]):.3g}", *cells)
         console.print(f"{number}. {shape.title}: {', '.join(cells)}", highlight=False, soft_wrap=True)
     console.print(table)

@@ -104,6 +104,11 @@ class Cluster:
         return (self.ranks_per_host,) * self.hosts
 
     @property
+    def round_trip_us(self) -> float:
+        """Round trip between two hosts, microseconds; 0 with a single host."""
+        return 2 * self.link.latency_us if self.hosts > 1 else 0.0
+
+    @property
     def link_rates(self) -> tuple[float, ...]:
         """Rate of each host's link as a share of the fastest."""
         return (1.0,) * (self.hosts - 1) + (self.slow_link,)

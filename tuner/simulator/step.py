@@ -9,6 +9,8 @@ simulate than a step of two. The rules are the engine's own:
   gather instead.
 - Rank 0 answers requests once it has executed all earlier responses (`progress`, `coordinator`). Ready tensors are
   fused up to `fusion_bytes`, skipping those of other types, and registered ones only with each other (`fusion`).
+- Between distant hosts, ready tensors wait for the rest of their step where that is less than a round trip away
+  (`step_rhythm`).
 - Responses are executed in order, beside the backward pass. After it the waiting caller drives the engine, and no
   thread needs a wake-up (`progress_loop`).
 """
@@ -19,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.space.config import Value
 
 from .backward import Backward, DurationOf
@@ -151,6 +154,7 @@ class _RankState:
         self._first = 0  # first tensor of the batch: those before it have been requested
         self._batches = 0
         self._requests: list[_SentRequest] = []
+        self._first_arrival_ms: float | None = None
         self._responses: list[Response] = []
 
     def run(self) -> StepTrace:
@@ -192,7 +196,7 @@ class _RankState:
     def _answer(self) -> list[list[Tensor]]:
         """Return the fusions that rank 0 answers now; advance the time until all ranks know the first of them."""
         arrived = [request for request in self._requests if request.arrival_ms <= self._now_ms]
-        if not arrived:
+        if not arrived or self._held_until_ms(arrived) > self._now_ms:
             return []
         self._requests = [request for request in self._requests if request.arrival_ms > self._now_ms]
         ready = [tensor for request in arrived for tensor in request.tensors]
@@ -201,6 +205,20 @@ class _RankState:
         self._now_ms += self._negotiation.way_back_ms(len(ready), len(fusions))
         self._wake()
         return fusions
+
+    def _held_until_ms(self, arrived: Sequence[_SentRequest]) -> float:
+        """Return the time until which these requests wait for the rest of the step; it is past where they do not."""
+        round_trip_us = self._cluster.round_trip_us
+        if round_trip_us < ENGINE_FACTS.hold_min_round_trip_us or not arrived:
+            return -math.inf
+        if self._first_arrival_ms is None:
+            self._first_arrival_ms = arrived[0].arrival_ms
+        answered = sum(response.tensors for response in self._responses)
+        is_complete = answered + sum(len(request.tensors) for request in arrived) == len(self._tensors)
+        margin_ms = round_trip_us * US_TO_MS / ENGINE_FACTS.hold_margin_divisor
+        last_ms = self._first_arrival_ms + self._backward.end_ms - self._backward.submitted_ms(0)
+        is_near = last_ms - self._now_ms < round_trip_us * US_TO_MS - margin_ms
+        return last_ms + margin_ms if is_near and not is_complete else -math.inf
 
     def _execute(self, fused: Sequence[Tensor]) -> None:
         size = sum(tensor.bytes for tensor in fused)
@@ -215,7 +233,10 @@ class _RankState:
 
     def _sleep(self) -> None:
         """Advance the time to the next event: a request arrives at rank 0, or a batch is due."""
-        event_ms = min([self._due_ms(), *(request.arrival_ms for request in self._requests)])
+        arrived = [request for request in self._requests if request.arrival_ms <= self._now_ms]
+        later_ms = (request.arrival_ms for request in self._requests if request.arrival_ms > self._now_ms)
+        events_ms = (self._due_ms(), self._held_until_ms(arrived), *later_ms)
+        event_ms = min((time_ms for time_ms in events_ms if time_ms > self._now_ms), default=self._now_ms)
         if event_ms > self._now_ms:
             self._now_ms = event_ms
             self._wake()

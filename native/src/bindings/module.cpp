@@ -29,6 +29,7 @@
 #include "collectives/allreduce.h"
 #include "collectives/message_sizes.h"
 #include "engine/gpu/gpu_tensors.h"
+#include "engine/step_rhythm.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -193,6 +194,8 @@ nb::dict engine_facts() {
   facts["skewed_min_chunks"] = kMinSkewedChunks;
   facts["skewed_chunk_min_bytes"] = kMinSkewedChunkBytes;
   facts["registered_min_bytes"] = kMinRegisteredBytes;
+  facts["hold_min_round_trip_us"] = kMinHoldRoundTripNs * 1000 / kNsPerMs;
+  facts["hold_margin_divisor"] = kHoldMarginDivisor;
   return facts;
 }
 

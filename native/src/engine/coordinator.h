@@ -2,7 +2,8 @@
 // Rank 0's part of the negotiation: collects requests, decides rounds, watches for stalls, carries config switches.
 // Requests of other hosts come through their leaders (HostLeader).
 //
-// Ranks hold their tensors back for `cycle_ms` (SubmissionQueue); a tensor that is ready has waited and goes at once.
+// Ranks hold their tensors back for `cycle_ms` (SubmissionQueue); a tensor that is ready has waited and goes at once,
+// unless hosts are so far from each other that it should wait for the rest of its step (StepRhythm).
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +25,9 @@
 #include "engine/leader.h"
 #include "engine/recurrence.h"
 #include "engine/response_cache.h"
+#include "engine/stall_watch.h"
+#include "engine/step_rhythm.h"
+#include "engine/submissions/submission_queue.h"
 #include "engine/tensor_ledger.h"
 #include "telemetry/step_recorder.h"
 #include "transport/layout.h"
@@ -32,15 +37,10 @@
 
 namespace ringtune {
 
-struct CoordinatorLimits {
-  int64_t stall_warn_ns;
-  int64_t timeout_ns;
-};
-
 class Coordinator final : public Leader {
  public:
-  Coordinator(Transport& transport, const Layout& layout, const EngineConfig& config, CoordinatorLimits limits,
-              const StepRecorder& steps, const Log& log);
+  Coordinator(Transport& transport, const Layout& layout, const EngineConfig& config, StallLimits limits,
+              const StepRecorder& steps, const SubmissionQueue& queue, const Log& log);
 
   // Any thread: the config of the next round; returns its epoch.
   uint64_t switch_config(const EngineConfig& config);
@@ -52,13 +52,14 @@ class Coordinator final : public Leader {
 
   // Before the first round: whether ranks may use NCCL.
   void set_gpu_operations(GpuOperations operations) { gpu_operations_ = operations; }
-  // Before the first round: the network, whose bytes on their way show that it was lost.
-  void set_links(const Links* links) { links_ = links; }
+  // See StallWatch.
+  void set_links(const Links* links) { stalls_.set_links(links); }
   // In a turn of the engine's work: the meaning of `auto` in the rounds decided from now on.
   void set_table(AlgorithmTable table) { table_ = std::move(table); }
 
   bool progress(int64_t now_ns) override;
   bool is_congested() const override { return !outbox_.empty(); }
+  std::optional<int64_t> due_ns() const override { return held_until_ns_; }
 
  private:
   bool receive_requests(int64_t now_ns);
@@ -73,6 +74,7 @@ class Coordinator final : public Leader {
   void take_config_switch();
   void take_tuning();
 
+  bool is_holding(int64_t now_ns);
   void run_round();
   void emit_collective(const std::vector<LedgerEntry*>& entries);
   void add_tensor(Response& response, const LedgerEntry& entry);
@@ -85,23 +87,20 @@ class Coordinator final : public Leader {
   CacheId find_id(const LedgerEntry& entry) const;
   bool publish();
 
-  void watch_stalls(int64_t now_ns);
-  void warn_of_stall(const LedgerEntry& overdue, int64_t now_ns);
-  void fail_overdue(const std::vector<int>& missing, const std::string& what);
-  void watch_departures();
-  void fail_if_departed(const std::vector<int>& missing, const std::string& what);
-
   Transport& transport_;
   const Layout& layout_;
-  CoordinatorLimits limits_;
+  StallLimits limits_;
   const Links* links_ = nullptr;  // null in a world of one host
   const StepRecorder& steps_;
-  const Log& log_;
+  const SubmissionQueue& queue_;  // this rank's
 
   ResponseCache cache_;
   Recurrence recurrence_;
   TensorLedger ledger_;
-  std::deque<Bytes> outbox_;  // encoded responses the ring had no room for yet
+  StallWatch stalls_;
+  StepRhythm rhythm_;
+  std::optional<int64_t> held_until_ns_;  // while tensors that are ready wait for others
+  std::deque<Bytes> outbox_;              // encoded responses the ring had no room for yet
 
   EngineConfig config_;  // holds for the rounds decided from now on
   AlgorithmTable table_;
@@ -109,8 +108,6 @@ class Coordinator final : public Leader {
   uint64_t config_epoch_ = 0;
   std::map<uint64_t, uint64_t> config_hashes_;  // epoch to hash: all that may still be in force somewhere
   uint64_t cycle_ = 0;
-
-  int64_t next_stall_look_ns_ = 0;
 
   // Guards wanted_, last_epoch_ and told_, which callers' threads write.
   std::mutex wanted_mutex_;

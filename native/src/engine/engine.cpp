@@ -162,8 +162,8 @@ std::unique_ptr<Coordinator> Engine::make_coordinator() {
   if (options_.rank != kCoordinator) {
     return nullptr;
   }
-  const CoordinatorLimits limits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)};
-  auto coordinator = std::make_unique<Coordinator>(transport_, layout_, options_.config, limits, steps_, log_);
+  const StallLimits limits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)};
+  auto coordinator = std::make_unique<Coordinator>(transport_, layout_, options_.config, limits, steps_, queue_, log_);
   coordinator->set_gpu_operations(options_.gpu.operations);
   coordinator->set_links(links_.get());
   return coordinator;

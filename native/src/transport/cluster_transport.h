@@ -59,6 +59,7 @@ class ClusterTransport final : public Transport {
   std::optional<Failure> failure() const override;
 
   int silent_rank() const override { return links_ == nullptr ? kNoCulprit : links_->silent_rank(); }
+  int64_t round_trip_ns() const override { return links_ == nullptr ? 0 : links_->round_trip_ns(); }
   std::string describe_way(int rank) const override { return links_ == nullptr ? "" : links_->describe_way(rank); }
   // See ControlLinks; no effect in a world of one host. Any thread.
   void set_beacon(uint8_t beacon);

@@ -62,6 +62,8 @@ class Transport {
 
   // A rank without a heartbeat for a time that no living rank is silent; kNoCulprit where none is known.
   virtual int silent_rank() const { return kNoCulprit; }
+  // Round trip to the most distant leader of a host, as the network alone makes it; 0 where it is not known.
+  virtual int64_t round_trip_ns() const { return 0; }
   // This host's end of the control connection to a rank: " by way of 10.0.0.1 (eth0)"; empty where there is none.
   virtual std::string describe_way(int /*rank*/) const { return ""; }
 

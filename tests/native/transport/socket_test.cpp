@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "transport/cluster.h"
+#include "transport/tcp/round_trip.h"
 
 namespace ringtune {
 namespace {
@@ -110,6 +111,16 @@ TEST(TcpSocket, WithoutALimitTheSystemsHolds) {
 
   EXPECT_EQ(0, option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT));
   testing::SocketMesh::close_all({fd, peer});
+}
+
+TEST(TcpSocket, ARoundTripIsKnownOfTcpAlone) {
+  const auto [fd, peer] = connected_sockets(SocketKind::kLoopback);
+  const auto [local, other] = connected_sockets(SocketKind::kSocketPair);
+
+  EXPECT_GT(round_trip_ns(fd), 0);
+  EXPECT_LT(round_trip_ns(fd), kNsPerS);
+  EXPECT_EQ(0, round_trip_ns(local));
+  testing::SocketMesh::close_all({fd, peer, local, other});
 }
 
 }  // namespace

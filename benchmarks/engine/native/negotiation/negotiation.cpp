@@ -83,7 +83,7 @@ class Negotiation {
     }
     rank_0().connect(std::move(others));
     coordinator_ = std::make_unique<Coordinator>(rank_0(), rank_0().layout(), EngineConfig(),
-                                                 CoordinatorLimits{60 * kNsPerS, 600 * kNsPerS}, steps_, log_);
+                                                 StallLimits{60 * kNsPerS, 600 * kNsPerS}, steps_, queue_, log_);
   }
 
   Cost measure(RequestKind kind, int steps) {
@@ -167,6 +167,7 @@ class Negotiation {
   std::vector<std::unique_ptr<VirtualHost>> transports_;  // one for each host
   std::vector<std::unique_ptr<HostLeader>> leaders_;      // one for each host but the first
   StepRecorder steps_;
+  SubmissionQueue queue_{{1 << 20, kNsPerMs}};
   std::unique_ptr<Coordinator> coordinator_;
 };
 

@@ -18,14 +18,18 @@ Status SubmissionQueue::push(Submission& submission, bool& is_wake_needed) {
                                             " give each tensor a name of its own"};
   }
   const bool is_first = batch_.empty();
+  last_pushed_ns_ = now_ns();
   if (is_first) {
-    first_ns_ = now_ns();
+    first_ns_ = last_pushed_ns_;
+  }
+  if (pushed_in_step_ == 0) {
+    step_begun_ns_ = last_pushed_ns_;
   }
   batch_bytes_ += submission.bytes();
   batch_.push_back(std::move(submission));
   ++pushed_;
   ++pushed_in_step_;
-  const bool is_step_complete = tensors_per_step_ > 0 && pushed_in_step_ >= tensors_per_step_;
+  const bool is_step_complete = last_step_.tensors > 0 && pushed_in_step_ >= last_step_.tensors;
   const bool was_pressed =
       std::exchange(is_pressed_, is_pressed_ || is_step_complete || batch_bytes_ >= limits_.fusion_bytes);
   is_wake_needed = (is_first && !is_watched_) || is_pressed_ != was_pressed;
@@ -50,7 +54,12 @@ bool SubmissionQueue::press() {
 
 void SubmissionQueue::end_step() {
   const std::lock_guard lock(mutex_);
-  tensors_per_step_ = std::exchange(pushed_in_step_, 0);
+  last_step_ = {std::exchange(pushed_in_step_, 0), last_pushed_ns_ - step_begun_ns_};
+}
+
+SubmissionQueue::Step SubmissionQueue::last_step() const {
+  const std::lock_guard lock(mutex_);
+  return last_step_;
 }
 
 std::vector<Submission> SubmissionQueue::take_if_due(int64_t now_ns) {

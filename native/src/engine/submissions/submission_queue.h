@@ -26,6 +26,12 @@ class SubmissionQueue {
     int64_t cycle_ns;
   };
 
+  // Submissions of a step, and nanoseconds from the first one to the last.
+  struct Step {
+    uint64_t tensors = 0;
+    int64_t span_ns = 0;
+  };
+
   explicit SubmissionQueue(Limits limits) : limits_(limits) {}
 
   // Takes the submission. Refuses a name that is in flight on this rank, and everything once the queue is closed: the
@@ -40,6 +46,8 @@ class SubmissionQueue {
   bool press();
   // The optimizer has stepped: so many tensors make a step.
   void end_step();
+  // The newest step that has ended. Any thread.
+  Step last_step() const;
 
   // The communication thread: the batch, if it is due.
   std::vector<Submission> take_if_due(int64_t now_ns);
@@ -66,7 +74,9 @@ class SubmissionQueue {
   bool is_watched_ = false;
   uint64_t pushed_ = 0;
   uint64_t pushed_in_step_ = 0;
-  uint64_t tensors_per_step_ = 0;  // 0: not known yet
+  int64_t step_begun_ns_ = 0;
+  int64_t last_pushed_ns_ = 0;
+  Step last_step_;  // no tensors: not known yet
   std::unordered_set<std::string> names_in_flight_;
   Status closed_;
 };

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "transport/tcp/frame_stream.h"
+#include "transport/tcp/round_trip.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/tls/tls_session.h"
 
@@ -50,6 +51,8 @@ class ControlLink {
   bool take_message(Bytes& message);
   // The peer has sent its departure, and all earlier messages are received.
   bool has_departed() const;
+  // See round_trip.h.
+  int64_t round_trip_ns() const { return ringtune::round_trip_ns(fd_); }
   // This host's end; see socket.h.
   std::string describe_own_end() const { return ringtune::describe_own_end(fd_); }
 

@@ -90,6 +90,14 @@ int ControlLinks::silent_rank() const {
   return silent;
 }
 
+int64_t ControlLinks::round_trip_ns() const {
+  int64_t longest_ns = 0;
+  for (const ControlLink* link : for_messages_) {
+    longest_ns = std::max(longest_ns, link->round_trip_ns());
+  }
+  return longest_ns;
+}
+
 std::string ControlLinks::describe_way(int rank) const {
   const ControlLink* link = link_of(rank);
   const std::string end = link == nullptr ? "" : link->describe_own_end();

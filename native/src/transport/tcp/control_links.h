@@ -40,6 +40,7 @@ class ControlLinks {
   // thread.
   int silent_rank() const;
   // See Transport. The communication thread.
+  int64_t round_trip_ns() const;
   std::string describe_way(int rank) const;
 
   // A number that this rank shows in its heartbeats: on rank 0 to the ranks of other hosts, elsewhere to rank 0, which

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison of the defaults: legal candidates, and verdicts that count intervals on one side of 1."""
 
-from benchmarks.engine.defaults import CANDIDATES, DEFAULT, FLAT, SHAPES, config_of, ratios_of, verdicts
+from benchmarks.engine.defaults import CANDIDATES, DEFAULT, FAR_CANDIDATES, FLAT, SHAPES, config_of, ratios_of, verdicts
 from ringtune.tuner import default_config
 from ringtune.world.engine_config import engine_config
 
@@ -10,8 +10,8 @@ FASTER, SLOWER, SAME = [0.8] * 9, [1.2] * 9, [0.9, 1.1] * 4 + [1.0]
 
 def test_jobs_differ_and_candidates_are_legal() -> None:
     """Each candidate differs from the default in its parameter alone."""
-    assert 13 == len({shape.title for shape in SHAPES})
-    for name, values in CANDIDATES.items():
+    assert len(SHAPES) == len({shape.title for shape in SHAPES})
+    for name, values in {**CANDIDATES, **FAR_CANDIDATES}.items():
         config, default = config_of(name, (2, 2)), default_config((2, 2))
         assert dict(values) == {key: value for key, value in config.items() if value != default[key]}
         engine_config(config.to_json())
@@ -20,6 +20,7 @@ def test_jobs_differ_and_candidates_are_legal() -> None:
 def test_the_hierarchical_switch_is_measured_where_it_acts() -> None:
     """The switch needs several hosts of which one has several ranks."""
     layouts = {shape.ranks_per_host for shape in SHAPES if FLAT in shape.candidates}
+    assert all(set(FAR_CANDIDATES) == set(shape.candidates) for shape in SHAPES if shape.delay_ms > 0)
 
     assert {(2, 2), (1, 2), (4, 4), (2, 2, 2)} == layouts
 

@@ -19,6 +19,7 @@ from ringtune.tuner.simulator import (
     SimulatedMachine,
     StepTrace,
     model_job,
+    parse_link,
     predicted_step_ms,
     simulate_step,
     simulated_space,
@@ -101,6 +102,24 @@ def test_tensors_gather_while_an_allreduce_runs() -> None:
     trace = trace_of(job, hosts_of(2, 1, "1gbit"), cycle_ms=0.05)
 
     assert [1, 8] == tensors(trace)
+
+
+@pytest.mark.parametrize(("backward_ms", "messages"), [(20.0, 1), (200.0, 4)])
+def test_tensors_wait_for_a_rest_that_is_less_than_a_round_trip_away(backward_ms: float, messages: int) -> None:
+    """A round trip of 40 ms: a step's end that is further away is not waited for, and a near one is."""
+    cluster = Cluster(2, 1, 64, parse_link("25gbit", latency_us=20_000.0))
+
+    trace = trace_of(job_of(*[4 * KIB] * 8, backward_ms=backward_ms), cluster)
+
+    assert messages == len(trace.responses)
+    assert 8 == sum(tensors(trace))
+
+
+def test_tensors_do_not_wait_between_hosts_that_are_near() -> None:
+    """Each of the eight goes alone, 1 ms after the one before."""
+    trace = trace_of(job_of(*[4 * KIB] * 8, backward_ms=8.0), hosts_of(2, 1), cycle_ms=0.05)
+
+    assert [1] * 8 == tensors(trace)
 
 
 def test_requests_go_between_the_messages_of_a_round() -> None:

@@ -29,7 +29,7 @@ class StepRhythm {
   // not known, or none.
   void begin_step(uint64_t step, const SubmissionQueue::Step& last, int64_t round_trip_ns);
   uint64_t step() const { return step_; }
-  // So many tensors of the step are ready and have not gone.
+  // Number of the step's tensors that are ready and have not gone.
   void see(size_t ready, int64_t now_ns);
   // Those that were ready have gone.
   void let_go() { gone_ = seen_; }

@@ -38,11 +38,12 @@ class StepRhythm {
   std::optional<int64_t> hold_until_ns(int64_t now_ns) const;
 
  private:
-  // Spans whose median is expected: one odd step changes nothing.
+  // Steps with as many tensors that there must be in a row: two optimizers in turn have no rhythm. The median of their
+  // spans is expected, so that one odd step changes nothing.
   static constexpr size_t kSpans = 5;
 
   uint64_t step_ = 0;
-  uint64_t begun_ = 0;
+  uint64_t alike_ = 0;  // steps in a row with as many tensors, the newest one included
   int64_t round_trip_ns_ = 0;
   size_t expected_ = 0;  // tensors
   int64_t span_ns_ = 0;  // expected from the first ready tensor to the last one

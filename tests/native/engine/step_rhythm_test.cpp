@@ -69,6 +69,16 @@ TEST(StepRhythm, NothingWaitsBeforeARhythmIsKnownOrWithoutSteps) {
   EXPECT_FALSE(none.hold_until_ns(kNsPerS));
 }
 
+TEST(StepRhythm, NothingWaitsWhereTwoOptimizersStepInTurn) {
+  StepRhythm rhythm;
+  for (uint64_t step = 1; step <= 20; ++step) {
+    rhythm.begin_step(step, {step % 2 == 0 ? kTensors : 2 * kTensors, 20 * kNsPerMs}, kRoundTripNs);
+    rhythm.see(1, kNsPerS);
+
+    EXPECT_FALSE(rhythm.hold_until_ns(kNsPerS));
+  }
+}
+
 TEST(StepRhythm, OneOddStepChangesNothing) {
   StepRhythm rhythm = rhythm_of(20 * kNsPerMs);
   rhythm.begin_step(6, {kTensors, 60 * kNsPerS}, kRoundTripNs);

@@ -38,16 +38,17 @@ class StepRhythm {
   std::optional<int64_t> hold_until_ns(int64_t now_ns) const;
 
  private:
-  // Steps with as many tensors that there must be in a row: two optimizers in turn have no rhythm. The median of their
-  // spans is expected, so that one odd step changes nothing.
-  static constexpr size_t kSpans = 5;
+  // The newest steps. The next one should have at least the fewest of their tensors: where two optimizers step in turn,
+  // the one that has fewer does not wait for the other's, and further allreduces now and then change nothing. Its span
+  // should be the median.
+  static constexpr size_t kNewest = 5;
 
   uint64_t step_ = 0;
-  uint64_t alike_ = 0;  // steps in a row with as many tensors, the newest one included
+  uint64_t begun_ = 0;
   int64_t round_trip_ns_ = 0;
   size_t expected_ = 0;  // tensors
   int64_t span_ns_ = 0;  // expected from the first ready tensor to the last one
-  std::array<int64_t, kSpans> spans_{};
+  std::array<SubmissionQueue::Step, kNewest> newest_{};
   size_t gone_ = 0;
   size_t seen_ = 0;  // those that have gone included
   int64_t first_ns_ = 0;

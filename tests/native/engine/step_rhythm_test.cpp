@@ -69,13 +69,23 @@ TEST(StepRhythm, NothingWaitsBeforeARhythmIsKnownOrWithoutSteps) {
   EXPECT_FALSE(none.hold_until_ns(kNsPerS));
 }
 
-TEST(StepRhythm, NothingWaitsWhereTwoOptimizersStepInTurn) {
+TEST(StepRhythm, WhereTwoOptimizersStepInTurnTheShorterStepDoesNotWaitForTheOthersTensors) {
   StepRhythm rhythm;
   for (uint64_t step = 1; step <= 20; ++step) {
     rhythm.begin_step(step, {step % 2 == 0 ? kTensors : 2 * kTensors, 20 * kNsPerMs}, kRoundTripNs);
+    rhythm.see(kTensors, kNsPerS);
+
+    EXPECT_FALSE(rhythm.hold_until_ns(kNsPerS)) << step;
+  }
+}
+
+TEST(StepRhythm, AFurtherAllreduceNowAndThenKeepsTheRhythm) {
+  StepRhythm rhythm = rhythm_of(20 * kNsPerMs);
+  for (uint64_t step = 6; step <= 30; ++step) {
+    rhythm.begin_step(step, {step % 10 == 0 ? kTensors + 1 : kTensors, 20 * kNsPerMs}, kRoundTripNs);
     rhythm.see(1, kNsPerS);
 
-    EXPECT_FALSE(rhythm.hold_until_ns(kNsPerS));
+    EXPECT_TRUE(rhythm.hold_until_ns(kNsPerS)) << step;
   }
 }
 

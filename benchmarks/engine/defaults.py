@@ -50,6 +50,7 @@ FAR_CANDIDATES: Mapping[str, Mapping[str, Any]] = {
     "cycle_ms=50": {"cycle_ms": 50.0},
 }
 """Candidates of jobs whose hosts are far from each other."""
+ALL_CANDIDATES = {**CANDIDATES, **FAR_CANDIDATES}
 
 SHAPES_KIB: Mapping[str, Sequence[int]] = {
     "8 large": (4096,) * 8,
@@ -131,7 +132,7 @@ SHAPES = (
 
 def config_of(name: str, ranks_per_host: Sequence[int]) -> Config:
     """Return a candidate's config in a layout."""
-    return default_config(ranks_per_host).replace({**CANDIDATES, **FAR_CANDIDATES}.get(name, {}))
+    return default_config(ranks_per_host).replace(ALL_CANDIDATES.get(name, {}))
 
 
 def command_of(shape: Shape, turns: Sequence[str], window_ms: float, network: Network | None) -> list[str]:
@@ -190,7 +191,7 @@ def ratios_of(times: Mapping[str, Sequence[float]]) -> Mapping[str, Ratio]:
 def verdicts(found: Sequence[Mapping[str, Ratio]]) -> Sequence[str]:
     """Return a sentence per candidate: in how many of the jobs it is faster or slower, by its intervals."""
     lines = []
-    for name in {**CANDIDATES, **FAR_CANDIDATES}:
+    for name in ALL_CANDIDATES:
         ratios = [ratios[name] for ratios in found if name in ratios]
         faster, slower = sum(ratio.high < 1 for ratio in ratios), sum(ratio.low > 1 for ratio in ratios)
         lines.append(f"{name}: faster in {faster} of {len(ratios)} jobs, slower in {slower}")
@@ -208,7 +209,7 @@ def main() -> None:
         parser.error(f"there must be at least {MIN_PAIRS} rounds, for an interval")
     console = Console(width=150)
     found: list[Mapping[str, Ratio]] = []
-    table = Table("", "job", "default, ms", *(f"{name} ÷ default" for name in {**CANDIDATES, **FAR_CANDIDATES}))
+    table = Table("", "job", "default, ms", *(f"{name} ÷ default" for name in ALL_CANDIDATES))
     for number, shape in enumerate(SHAPES, start=1):
         if arguments.jobs and number not in arguments.jobs:
             continue
@@ -220,10 +221,7 @@ def main() -> None:
             continue
         ratios = ratios_of(times)
         found.append(ratios)
-        cells = [
-            f"{ratios[name].median:.2f} ({ratios[name]})" if name in ratios else ""
-            for name in {**CANDIDATES, **FAR_CANDIDATES}
-        ]
+        cells = [f"{ratios[name].median:.2f} ({ratios[name]})" if name in ratios else "" for name in ALL_CANDIDATES]
         table.add_row(str(number), shape.title, f"{median(times[DEFAULT]):.3g}", *cells)
         console.print(f"{number}. {shape.title}: {', '.join(cells)}", highlight=False, soft_wrap=True)
     console.print(table)

@@ -195,7 +195,7 @@ class _RankState:
 
     def _answer(self) -> list[list[Tensor]]:
         """Return the fusions that rank 0 answers now; advance the time until all ranks know the first of them."""
-        arrived = [request for request in self._requests if request.arrival_ms <= self._now_ms]
+        arrived = self._arrived()
         if not arrived or self._held_until_ms(arrived) > self._now_ms:
             return []
         self._requests = [request for request in self._requests if request.arrival_ms > self._now_ms]
@@ -205,6 +205,9 @@ class _RankState:
         self._now_ms += self._negotiation.way_back_ms(len(ready), len(fusions))
         self._wake()
         return fusions
+
+    def _arrived(self) -> list[_SentRequest]:
+        return [request for request in self._requests if request.arrival_ms <= self._now_ms]
 
     def _held_until_ms(self, arrived: Sequence[_SentRequest]) -> float:
         """Return the time until which these requests wait for the rest of the step; it is past where they do not."""
@@ -232,11 +235,9 @@ class _RankState:
         self._responses.append(Response(start_ms, self._now_ms, len(fused), size, algorithm))
 
     def _sleep(self) -> None:
-        """Advance the time to the next event: a request arrives at rank 0, or a batch is due."""
-        arrived = [request for request in self._requests if request.arrival_ms <= self._now_ms]
-        later_ms = (request.arrival_ms for request in self._requests if request.arrival_ms > self._now_ms)
-        events_ms = (self._due_ms(), self._held_until_ms(arrived), *later_ms)
-        event_ms = min((time_ms for time_ms in events_ms if time_ms > self._now_ms), default=self._now_ms)
+        """Advance the time to the next event: a request arrives at rank 0, a batch is due, or a wait is over."""
+        others_ms = (self._held_until_ms(self._arrived()), *(request.arrival_ms for request in self._requests))
+        event_ms = min([self._due_ms(), *(other_ms for other_ms in others_ms if other_ms > self._now_ms)])
         if event_ms > self._now_ms:
             self._now_ms = event_ms
             self._wake()

@@ -60,7 +60,7 @@ bool Coordinator::progress(int64_t now_ns) {
   bool is_active = receive_requests(now_ns);
   take_config_switch();
   take_tuning();
-  if (ledger_.have_all_joined() || (!ledger_.ready().empty() && !is_holding(now_ns))) {
+  if (ledger_.have_all_joined() || (!ledger_.ready().empty() && !hold_back(now_ns))) {
     run_round();
   }
   is_active |= publish();
@@ -207,7 +207,7 @@ void Coordinator::take_tuning() {
 }
 
 // A full fusion buffer gains nothing by more tensors; a rank that has joined has no more of them.
-bool Coordinator::is_holding(int64_t now_ns) {
+bool Coordinator::hold_back(int64_t now_ns) {
   if (const uint64_t step = steps_.steps(); step != rhythm_.step()) {
     rhythm_.begin_step(step, queue_.last_step(), transport_.round_trip_ns());
   }

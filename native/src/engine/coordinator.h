@@ -74,7 +74,8 @@ class Coordinator final : public Leader {
   void take_config_switch();
   void take_tuning();
 
-  bool is_holding(int64_t now_ns);
+  // Decides whether the ready tensors wait; returns whether they do.
+  bool hold_back(int64_t now_ns);
   void run_round();
   void emit_collective(const std::vector<LedgerEntry*>& entries);
   void add_tensor(Response& response, const LedgerEntry& entry);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 namespace ringtune {
+
 void StepRhythm::begin_step(uint64_t step, const SubmissionQueue::Step& last, int64_t round_trip_ns) {
   step_ = step;
   round_trip_ns_ = round_trip_ns;

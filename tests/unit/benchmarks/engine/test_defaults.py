@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison of the defaults: legal candidates, and verdicts that count intervals on one side of 1."""
 
-from benchmarks.engine.defaults import CANDIDATES, DEFAULT, FAR_CANDIDATES, FLAT, SHAPES, config_of, ratios_of, verdicts
+from benchmarks.engine.defaults import (
+    ALL_CANDIDATES,
+    DEFAULT,
+    FAR_CANDIDATES,
+    FLAT,
+    SHAPES,
+    config_of,
+    ratios_of,
+    verdicts,
+)
 from ringtune.tuner import default_config
 from ringtune.world.engine_config import engine_config
 
@@ -11,7 +20,7 @@ FASTER, SLOWER, SAME = [0.8] * 9, [1.2] * 9, [0.9, 1.1] * 4 + [1.0]
 def test_jobs_differ_and_candidates_are_legal() -> None:
     """Each candidate differs from the default in its parameter alone."""
     assert len(SHAPES) == len({shape.title for shape in SHAPES})
-    for name, values in {**CANDIDATES, **FAR_CANDIDATES}.items():
+    for name, values in ALL_CANDIDATES.items():
         config, default = config_of(name, (2, 2)), default_config((2, 2))
         assert dict(values) == {key: value for key, value in config.items() if value != default[key]}
         engine_config(config.to_json())

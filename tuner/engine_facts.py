@@ -31,7 +31,10 @@ class EngineFacts:
             shares.
         skewed_chunk_min_bytes: Smallest chunk that follows from this.
         registered_min_bytes: Smallest gradient to which a front end gives registered memory.
-        hold_min_round_trip_us: Shortest round trip between hosts for which ready tensors wait for the rest of a step.
+        distant_round_trip_us: Shortest round trip of hosts that are distant: ready tensors wait for the rest of a step,
+            and more than two chunks of an allreduce are in flight.
+        distant_link_bytes_per_s: Rate of a link that chunks in flight would fill.
+        in_flight_max_bytes: Most bytes of a message in flight.
         hold_margin_divisor: Parts of a round trip, of which one is the tolerance of that wait.
     """
 
@@ -47,7 +50,9 @@ class EngineFacts:
     skewed_min_chunks: int = 32
     skewed_chunk_min_bytes: int = 64 * KIB
     registered_min_bytes: int = 64 * KIB
-    hold_min_round_trip_us: int = 1000
+    distant_round_trip_us: int = 1000
+    distant_link_bytes_per_s: int = 1_250_000_000
+    in_flight_max_bytes: int = 16 * MIB
     hold_margin_divisor: int = 8
 
     def chunk_for(self, hosts: int) -> int:
@@ -58,6 +63,12 @@ class EngineFacts:
     def overlapped_chunk_max_bytes(self) -> int:
         """Largest chunk for which exchanges between hosts overlap with work inside the host."""
         return self.stage_bytes // self.overlapped_chunks
+
+    def in_flight_bytes(self, round_trip_us: float) -> int:
+        """Return how many bytes of an allreduce may be in flight between distant hosts; 0: no more than two chunks."""
+        if round_trip_us < self.distant_round_trip_us:
+            return 0
+        return min(self.in_flight_max_bytes, int(round_trip_us / 2) * self.distant_link_bytes_per_s // 10**6)
 
 
 ENGINE_FACTS = EngineFacts()

@@ -5,6 +5,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from ringtune.measuring.bench.contestants import BenchEnvironment
 from ringtune.measuring.bench.network import joined_hosts, parse_rate
 from ringtune.measuring.bench.network_contestants import find_delay_switch
@@ -39,3 +41,14 @@ def test_gradients_that_come_within_a_round_trip_share_a_round() -> None:
 def test_gradients_that_come_later_than_a_round_trip_do_not_wait() -> None:
     """The first is ready 150 ms before the last: its round is over by then."""
     assert rounds_of(50.0) >= 2 * STEPS
+
+
+@pytest.mark.parametrize(("hosts", "ranks"), [(2, 4), (3, 6)], ids=["whole blocks", "shares"])
+def test_sums_are_right_with_many_chunks_in_flight(hosts: int, ranks: int) -> None:
+    """At 40 ms from host to host and back, the engine has 16 MiB in flight: here all chunks of a message."""
+    switch = find_delay_switch(DELAY_MS, BenchEnvironment(hosts, Path(), os.environ, {}))
+    settings = {"RINGTUNE_HIERARCHICAL_ALLREDUCE": "1", "RINGTUNE_CHUNK_BYTES": "16384"}
+    with joined_hosts(hosts, parse_rate("1gbit"), switch) as network:
+        finished = run_job([*network.run_command(ranks), *program("distant_sums")], settings)
+    assert 0 == finished.code, finished.text
+    assert finished.stdout.splitlines()[-1] == f"right {7 * ranks} of {7 * ranks}"

@@ -161,7 +161,7 @@ def _hierarchical(task: Task, stretch: float) -> Duration:
     """Return the duration of a pipeline of stages per host: an owner exchanges its block of C / p with h - 1 others.
 
     Small blocks are exchanged whole, in one round; larger ones in one share per host, in two rounds. Meanwhile the next
-    chunks are staged and reduced, if the stages hold enough of them.
+    chunks are staged and reduced, if the stages hold enough of them. Between distant hosts more chunks are in flight.
     """
     cluster, machine, size = task.cluster, task.machine, task.message_bytes
     chunks = max(1, math.ceil(size / task.chunk_bytes))
@@ -177,9 +177,14 @@ def _hierarchical(task: Task, stretch: float) -> Duration:
     wire = wire_bytes / _payload_bytes_per_s(task) * S_TO_MS
     waits = chunks * rounds * _pause_ms(task, stretch)
     in_turn = work + turn_bytes / _payload_bytes_per_s(task) * S_TO_MS + waits
-    if task.chunk_bytes > ENGINE_FACTS.overlapped_chunk_max_bytes:
+    in_flight_bytes = ENGINE_FACTS.in_flight_bytes(cluster.round_trip_us)
+    if in_flight_bytes > 2 * task.chunk_bytes:
+        stalls = rounds * _pause_ms(task, stretch) * ((chunks - 1) // math.ceil(in_flight_bytes / task.chunk_bytes))
+    elif task.chunk_bytes > ENGINE_FACTS.overlapped_chunk_max_bytes:
         return Duration(in_turn, work)
-    overlapped = max(work, wire, waits / 2.0)  # two blocks are in flight at once
+    else:
+        stalls = waits / 2.0  # two blocks are in flight at once
+    overlapped = max(work, wire, stalls)
     return Duration(overlapped * (chunks - 1) / chunks + in_turn / chunks, work)
 
 

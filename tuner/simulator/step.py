@@ -212,7 +212,7 @@ class _RankState:
     def _held_until_ms(self, arrived: Sequence[_SentRequest]) -> float:
         """Return the time until which these requests wait for the rest of the step; it is past where they do not."""
         round_trip_us = self._cluster.round_trip_us
-        if round_trip_us < ENGINE_FACTS.hold_min_round_trip_us or not arrived:
+        if round_trip_us < ENGINE_FACTS.distant_round_trip_us or not arrived:
             return -math.inf
         if self._first_arrival_ms is None:
             self._first_arrival_ms = arrived[0].arrival_ms

@@ -68,7 +68,7 @@ double time_allreduce(EngineHandle& self, uint64_t size_bytes, const std::string
   AllreduceTimer& timer = self.engine().timer();
   const nb::gil_scoped_release unlocked;
   int64_t elapsed_ns = 0;
-  raise_unless_ok(timer.run({size_bytes, algorithm_named(algorithm), chunk_bytes, calls}, elapsed_ns));
+  raise_unless_ok(timer.run({size_bytes, algorithm_named(algorithm), chunk_bytes, calls, 0}, elapsed_ns));
   return static_cast<double>(elapsed_ns) / static_cast<double>(kNsPerS);
 }
 

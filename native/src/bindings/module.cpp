@@ -194,7 +194,9 @@ nb::dict engine_facts() {
   facts["skewed_min_chunks"] = kMinSkewedChunks;
   facts["skewed_chunk_min_bytes"] = kMinSkewedChunkBytes;
   facts["registered_min_bytes"] = kMinRegisteredBytes;
-  facts["hold_min_round_trip_us"] = kMinHoldRoundTripNs * 1000 / kNsPerMs;
+  facts["distant_round_trip_us"] = kDistantRoundTripNs * 1000 / kNsPerMs;
+  facts["distant_link_bytes_per_s"] = kDistantLinkBytesPerS;
+  facts["in_flight_max_bytes"] = kMaxInFlightBytes;
   facts["hold_margin_divisor"] = kHoldMarginDivisor;
   return facts;
 }

@@ -27,6 +27,9 @@ struct AllreduceTask {
   size_t chunk_bytes;  // a multiple of the cache line
   // Partial results travel between hosts as bfloat16: only `rounding_algorithm`s do that, for float32 and bfloat16.
   bool is_rounded = false;
+  // Bytes of the message that may be on their way between hosts at once, if they are more than two chunks; equal on all
+  // ranks. `hierarchical` and `hierarchical_whole` alone heed it.
+  size_t in_flight_bytes = 0;
 };
 
 inline constexpr size_t kAnySize = std::numeric_limits<size_t>::max();

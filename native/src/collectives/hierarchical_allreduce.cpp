@@ -17,6 +17,8 @@
 // `hierarchical_whole` exchanges whole blocks of any size, for links where a round costs more than many bytes.
 //
 // While a block is on its way, the next chunks are staged and reduced inside the host: the network need not wait.
+// Two blocks are on their way at once; between distant hosts as many as the link holds, which wait in memory of their
+// own, for the stages are too small for them.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -30,9 +32,6 @@
 
 namespace ringtune {
 namespace {
-
-// Blocks whose partial results are in use at once: one is on its way while the next is reduced.
-constexpr uint64_t kSlots = 2;
 
 // Float32 to bfloat16 as a result of one partial result, and back as a partial result of one contribution. The tensors
 // of a rounded task are of either type.
@@ -59,16 +58,21 @@ class Counterparts {
     return elements * sent_bytes_ <= max_whole_bytes_ || hosts_count() * sent_bytes_ <= sent_bytes_ + result_bytes_;
   }
 
-  // For blocks of up to so many elements.
-  Status prepare(size_t max_elements) {
+  // For blocks of up to so many elements, of which `in_flight` are on their way to or from other hosts at once. Results
+  // that do not go to the stage at once wait in `results(chunk)`.
+  Status prepare(size_t max_elements, uint64_t in_flight, bool has_results) {
     max_elements_ = max_elements;
+    in_flight_ = in_flight;
     const size_t stride = is_whole(max_elements)
                               ? max_elements
                               : std::max(shares_.room(max_elements, own_host()), max_whole_bytes_ / sent_bytes_);
-    slot_bytes_ = max_elements * partial_bytes_ + rounded_bytes() + stride * hosts_count() * sent_bytes_;
-    slot_bytes_ = round_up(slot_bytes_, kCacheLine);
-    return scratch_.allocate(kSlots * slot_bytes_);
+    results_offset_ = max_elements * partial_bytes_ + rounded_bytes() + stride * hosts_count() * sent_bytes_;
+    results_offset_ = round_up(results_offset_, kCacheLine);
+    const size_t results_bytes = has_results ? max_elements * element_bytes(reduction_.dtype) : 0;
+    slot_bytes_ = round_up(results_offset_ + results_bytes, kCacheLine);
+    return scratch_.allocate(in_flight * slot_bytes_);
   }
+  std::byte* results(uint64_t chunk) { return partial(chunk) + results_offset_; }
 
   // The three steps of a block. Each waits for the transfers that the one before has begun. Other blocks' steps may
   // come between them, in the same order on all hosts.
@@ -136,7 +140,7 @@ class Counterparts {
     return (static_cast<size_t>(is_rounded_) + static_cast<size_t>(is_widened_)) * max_elements_ * sizeof(BFloat16);
   }
 
-  std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_bytes_; }
+  std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % in_flight_ * slot_bytes_; }
   std::byte* after_partial(uint64_t chunk) { return partial(chunk) + max_elements_ * partial_bytes_; }
   // The own partial results as they go out.
   std::byte* sent(uint64_t chunk) { return is_rounded_ ? after_partial(chunk) : partial(chunk); }
@@ -192,9 +196,11 @@ class Counterparts {
   size_t sent_bytes_;
   size_t result_bytes_;
   size_t max_elements_ = 0;
+  uint64_t in_flight_ = 0;
+  size_t results_offset_ = 0;
   size_t slot_bytes_ = 0;
   // Per slot the own partial block; where the task is rounded, that block rounded; where it is widened, rounded
-  // results; then arrived ones.
+  // results; then arrived ones; and results that do not go to the stage at once.
   AlignedBuffer scratch_;
   std::vector<std::byte*> partials_;
 };
@@ -215,11 +221,9 @@ class HierarchicalAllreduce {
         counterparts_(task, max_whole_bytes) {}
 
   Status run() {
-    if (Status s = counterparts_.prepare(largest_block(task_)); !s.ok()) return s;
-    if (Status s = chunks_.begin(); !s.ok()) return s;
-    const Lags lags = chunks_.max_lag() >= kOverlapped.collect ? kOverlapped : kInTurn;
-    for (uint64_t step = 0; step < chunks_.count() + lags.collect; ++step) {
-      if (Status s = advance(step, lags); !s.ok()) {
+    if (Status s = begin(); !s.ok()) return s;
+    for (uint64_t step = 0; step < chunks_.count() + lags_.collect; ++step) {
+      if (Status s = advance(step); !s.ok()) {
         task_.context.links->give_up();
         return s;
       }
@@ -230,7 +234,7 @@ class HierarchicalAllreduce {
 
  private:
   // So many steps after a chunk is staged, the results of its block are reduced, and it is collected. `links` finish
-  // exchanges in the order of their beginnings, which is kept where collect = 2 * reduce - 1.
+  // exchanges in the order of their beginnings, which is kept where collect = 2 * reduce - 1, or blocks have one round.
   struct Lags {
     uint64_t reduce;
     uint64_t collect;
@@ -238,21 +242,39 @@ class HierarchicalAllreduce {
   static constexpr Lags kOverlapped{kOverlappedChunks / 2, kOverlappedChunks - 1};
   static constexpr Lags kInTurn{1, 1};
 
+  Status begin() {
+    const size_t block = largest_block(task_);
+    const uint64_t in_flight = std::min(chunks_.count(), chunk_count(task_.in_flight_bytes, task_.chunk_bytes));
+    is_distant_ = in_flight > kOverlapped.reduce;
+    const Lags distant{in_flight, counterparts_.is_whole(block) ? in_flight : 2 * in_flight - 1};
+    if (Status s = chunks_.begin(is_distant_ ? distant.collect : 0); !s.ok()) return s;
+    const Lags near = chunks_.max_lag() >= kOverlapped.collect ? kOverlapped : kInTurn;
+    lags_ = is_distant_ ? distant : near;
+    return counterparts_.prepare(block, lags_.reduce, is_distant_);
+  }
+
   // The step that feeds the network comes first.
-  Status advance(uint64_t step, const Lags& lags) {
+  Status advance(uint64_t step) {
     Status s;
     if (is_chunk(step, 1)) s = begin_block(step - 1);
     if (s.ok() && is_chunk(step, 0)) s = chunks_.stage(step);
-    if (s.ok() && is_chunk(step, lags.reduce)) s = reduce_block(step - lags.reduce);
-    if (s.ok() && is_chunk(step, lags.collect)) s = end_block(step - lags.collect);
-    if (s.ok() && is_chunk(step, lags.collect)) s = chunks_.collect(step - lags.collect);
+    if (s.ok() && is_chunk(step, lags_.reduce)) s = reduce_block(step - lags_.reduce);
+    if (s.ok() && is_chunk(step, lags_.collect)) s = end_block(step - lags_.collect);
+    if (s.ok() && is_chunk(step, lags_.collect)) s = chunks_.collect(step - lags_.collect);
     return s;
   }
 
   bool is_chunk(uint64_t step, uint64_t lag) const { return step >= lag && step - lag < chunks_.count(); }
 
   Status begin_block(uint64_t chunk) {
-    if (!chunks_.is_owner()) return Status::ok_status();
+    if (chunks_.is_owner()) {
+      if (Status s = begin_own_block(chunk); !s.ok()) return s;
+    }
+    chunks_.release_contributions(chunk);
+    return Status::ok_status();
+  }
+
+  Status begin_own_block(uint64_t chunk) {
     if (Status s = chunks_.gather(chunk); !s.ok()) return s;
     const size_t stored_bytes = element_bytes(task_.reduction.dtype);
     chunks_.for_own_pieces(chunk, [&](auto contributions, std::byte* /*output*/, size_t done, size_t bytes) {
@@ -263,21 +285,28 @@ class HierarchicalAllreduce {
 
   Status reduce_block(uint64_t chunk) {
     if (!chunks_.is_owner()) return Status::ok_status();
-    return counterparts_.reduce_arrived(chunk, chunks_.published(chunk), chunks_.elements(chunk));
+    return counterparts_.reduce_arrived(chunk, results(chunk), chunks_.elements(chunk));
   }
 
   Status end_block(uint64_t chunk) {
     if (!chunks_.is_owner()) return Status::ok_status();
-    if (Status s = counterparts_.end(chunk, chunks_.published(chunk), chunks_.elements(chunk)); !s.ok()) return s;
-    chunks_.keep_published(chunk);
+    if (Status s = counterparts_.end(chunk, results(chunk), chunks_.elements(chunk)); !s.ok()) return s;
+    chunks_.keep(chunk, results(chunk));
+    if (is_distant_) {
+      if (Status s = chunks_.stage_results(chunk, results(chunk)); !s.ok()) return s;
+    }
     chunks_.publish(chunk);
     return Status::ok_status();
   }
+
+  std::byte* results(uint64_t chunk) { return is_distant_ ? counterparts_.results(chunk) : chunks_.published(chunk); }
 
   const AllreduceTask& task_;
   int owners_;
   StagedChunks chunks_;
   Counterparts counterparts_;
+  Lags lags_ = kInTurn;
+  bool is_distant_ = false;  // more blocks are in flight than the stages hold
 };
 
 }  // namespace

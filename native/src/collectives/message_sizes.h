@@ -3,6 +3,7 @@
 // ringtune.tuner.simulator, assume the same.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,11 +33,28 @@ inline constexpr size_t kMaxWholeBlockBytes = 16 * kKiB;
 // Chunks that a stage must hold for a hierarchical allreduce to exchange some while it stages others.
 inline constexpr uint64_t kOverlappedChunks = 4;
 
+// Shortest round trip of hosts that are *distant*: below it a round costs less than it takes to plan for it.
+inline constexpr int64_t kDistantRoundTripNs = 1'000'000;
+// Rate of a fast link between distant hosts, 10 Gbit/s: what it holds on its way should be on its way.
+inline constexpr int64_t kDistantLinkBytesPerS = 1'250'000'000;
+// Limit of the memory for it. An allreduce has two to four times as much in use.
+inline constexpr size_t kMaxInFlightBytes = 16 * kMiB;
+
 // Chunks into which a message is cut at least where hosts have uneven shares and `chunk_bytes` is auto. A host without
 // a share sends a chunk's contributions first and receives its results after: its link is full in both directions only
 // while several chunks are on their way.
 inline constexpr size_t kMinSkewedChunks = 32;
 inline constexpr size_t kMinSkewedChunkBytes = 64 * kKiB;
+
+// Bytes of a message that should be on their way between hosts at once, by the round trip: as many as a fast link
+// delivers until the first of them arrive. 0 between hosts that are near: two chunks will do.
+constexpr size_t in_flight_bytes(int64_t round_trip_ns) {
+  if (round_trip_ns < kDistantRoundTripNs) {
+    return 0;
+  }
+  const int64_t way_us = round_trip_ns / 2 / 1'000;
+  return std::min(kMaxInFlightBytes, static_cast<size_t>(way_us * (kDistantLinkBytesPerS / 1'000'000)));
+}
 
 // Smallest gradient to which a front end gives registered memory. To bring one there takes the training thread 3 us
 // and a copy; the way through the stage, which smaller ones take together, is no slower for them (with two ranks 4 us

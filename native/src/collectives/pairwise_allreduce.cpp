@@ -130,7 +130,7 @@ class HostByHost {
       reducer.reduce_own(contributions, done / stored_bytes, bytes / stored_bytes);
     });
     if (Status s = reducer.run(chunks_.published(chunk), chunks_.elements(chunk)); !s.ok()) return s;
-    chunks_.keep_published(chunk);
+    chunks_.keep(chunk, chunks_.published(chunk));
     chunks_.publish(chunk);
     return Status::ok_status();
   }

@@ -24,7 +24,7 @@ constexpr size_t kUntimedBytes = 64 * kKiB;
 TimedAllreduce::TimedAllreduce(const CollectiveContext& context) : context_(context) {}
 
 Status TimedAllreduce::begin(size_t max_bytes, bool& has_room) {
-  Message message{Order::kBegin, {max_bytes, 0, 0, 0}};
+  Message message{Order::kBegin, {max_bytes, 0, 0, 0, 0}};
   if (Status s = exchange(message); !s.ok()) return s;
   return make_room(max_bytes, has_room);
 }
@@ -138,7 +138,7 @@ Status TimedAllreduce::call(const TimedCalls& calls, size_t bytes) {
   list.add(data_.data(), data_.data(), bytes);
   const Reduction sum{.dtype = DataType::kFloat32, .op = ReduceOp::kSum, .ranks = context_.world_size()};
   const AllreduceAlgorithm& algorithm = allreduce_algorithms()[static_cast<size_t>(calls.algorithm)];
-  return algorithm.run({context_, list, sum, calls.chunk_bytes});
+  return algorithm.run({context_, list, sum, calls.chunk_bytes, false, calls.in_flight_bytes});
 }
 
 }  // namespace ringtune

@@ -18,6 +18,7 @@ struct TimedCalls {
   int algorithm;
   size_t chunk_bytes;
   uint32_t calls;
+  size_t in_flight_bytes;  // see AllreduceTask
 };
 
 class TimedAllreduce {

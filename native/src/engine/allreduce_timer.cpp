@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/message_sizes.h"
+
 namespace ringtune {
 
 AllreduceTimer::AllreduceTimer(Transport& transport, const Layout& layout, Coordinator* coordinator, Progress& progress,
@@ -16,7 +18,8 @@ Status AllreduceTimer::begin(size_t max_bytes, bool& has_room) {
   return in_turn([&] { return timed_->begin(max_bytes, has_room); });
 }
 
-Status AllreduceTimer::run(const TimedCalls& calls, int64_t& elapsed_ns) {
+Status AllreduceTimer::run(TimedCalls calls, int64_t& elapsed_ns) {
+  calls.in_flight_bytes = in_flight_bytes(transport_.round_trip_ns());
   if (!timed_) {
     return {StatusCode::kConfigError, "nothing can be timed before `begin`"};
   }

@@ -26,7 +26,8 @@ class AllreduceTimer {
 
   // Rank 0; see TimedAllreduce. Calls that cannot be made are refused before any rank hears of them.
   Status begin(size_t max_bytes, bool& has_room);
-  Status run(const TimedCalls& calls, int64_t& elapsed_ns);
+  // The calls have as many bytes in flight as a job would.
+  Status run(TimedCalls calls, int64_t& elapsed_ns);
   Status end();
   // The other ranks.
   Status follow();

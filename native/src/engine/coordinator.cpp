@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "collectives/message_sizes.h"
 
 namespace ringtune {
 namespace {
@@ -265,6 +266,7 @@ void Coordinator::choose_algorithm(Response& response, const LedgerEntry& first,
     const bool is_rounded = config_.wire == kWireBf16 && first.signature().is_gradient;
     response.algorithm = static_cast<uint8_t>(is_rounded ? rounding_algorithm(choice.algorithm) : choice.algorithm);
     response.chunk_bytes = choice.chunk_bytes;
+    response.in_flight_bytes = in_flight_bytes(transport_.round_trip_ns());
   } else if (kind == OpKind::kAllgather) {
     response.algorithm = static_cast<uint8_t>(config_.hierarchical_allgather);
   } else if (kind == OpKind::kAlltoall) {

@@ -90,7 +90,7 @@ Status Executor::allreduce(const Response& response, const std::vector<Submissio
   counters_.add_algorithm_use(response.algorithm);
   const Reduction reduction = reduction_of(signature, layout_.world_size());
   CollectiveContext context = make_context();
-  const AllreduceTask task{context, data, reduction, chunk_bytes, is_rounded};
+  const AllreduceTask task{context, data, reduction, chunk_bytes, is_rounded, response.in_flight_bytes};
   counters_.add(Counter::kRoundedAllreduces, static_cast<uint64_t>(is_rounded));
   if (may_skew && has_shares(task)) {
     counters_.add(Counter::kSkewedAllreduces);

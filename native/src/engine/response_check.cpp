@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/config.h"
+#include "collectives/message_sizes.h"
 #include "engine/fusion.h"
 #include "transport/shm/atomics.h"
 
@@ -16,6 +17,9 @@ std::string_view find_fault(const Response& response, std::span<const Submission
   if (response.chunk_bytes < kMinChunkBytes || response.chunk_bytes > kMaxChunkBytes ||
       response.chunk_bytes % kCacheLine != 0) {
     return "its chunks have a size that is not allowed";
+  }
+  if (response.in_flight_bytes > kMaxInFlightBytes) {
+    return "it has more bytes in flight than are allowed";
   }
   const auto is_at_home = [](const Submission& tensor) { return tensor.staged == nullptr; };
   if (response.is_for_nccl && std::ranges::any_of(tensors, is_at_home)) {

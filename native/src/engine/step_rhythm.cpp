@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "collectives/message_sizes.h"
+
 namespace ringtune {
 
 void StepRhythm::begin_step(uint64_t step, const SubmissionQueue::Step& last, int64_t round_trip_ns) {
@@ -28,7 +30,7 @@ std::optional<int64_t> StepRhythm::hold_until_ns(int64_t now_ns) const {
   const int64_t margin_ns = round_trip_ns_ / kHoldMarginDivisor;
   const int64_t limit_ns = end_ns + margin_ns;
   const bool is_near = end_ns - now_ns < round_trip_ns_ - margin_ns;
-  const bool is_worth_it = is_near && round_trip_ns_ >= kMinHoldRoundTripNs && begun_ >= kNewest;
+  const bool is_worth_it = is_near && round_trip_ns_ >= kDistantRoundTripNs && begun_ >= kNewest;
   const bool is_waited_for = seen_ > gone_ && seen_ < expected_ && now_ns < limit_ns;
   return is_worth_it && is_waited_for ? std::optional(limit_ns) : std::nullopt;
 }

@@ -16,8 +16,6 @@
 
 namespace ringtune {
 
-// Below it a round is cheaper than the hold is exact: the engine looks at its work once a millisecond.
-inline constexpr int64_t kMinHoldRoundTripNs = kNsPerMs;
 // Part of a round trip by which the last tensor may be later than in most steps. A round that starts that much before
 // the moment from which on it should not costs little, and widens TCP's windows for the next one.
 inline constexpr int64_t kHoldMarginDivisor = 8;

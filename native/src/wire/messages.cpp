@@ -216,6 +216,7 @@ Bytes encode(const Response& response) {
     case Response::Type::kCollective:
       writer.put(response.algorithm);
       writer.put(response.chunk_bytes);
+      writer.put(response.in_flight_bytes);
       writer.put(static_cast<uint8_t>(response.is_for_nccl));
       put_cache_ids(writer, response.cached);
       put_tensors(writer, response.tensors);
@@ -251,6 +252,7 @@ bool decode(ByteSpan frame, Response& response) {
     case Response::Type::kCollective:
       response.algorithm = reader.get<uint8_t>();
       response.chunk_bytes = reader.get<uint64_t>();
+      response.in_flight_bytes = reader.get<uint64_t>();
       response.is_for_nccl = reader.get<uint8_t>() != 0;
       response.cached = get_cache_ids(reader);
       response.tensors = get_tensors(reader);

@@ -95,6 +95,7 @@ struct Response {
   // kCollective: equal but for their shapes; fused in this order, `cached` before `tensors`.
   uint8_t algorithm = 0;  // allreduce: the registry's row; allgather: 1 if it is hierarchical
   uint64_t chunk_bytes = 0;
+  uint64_t in_flight_bytes = 0;  // allreduce: see AllreduceTask
   std::vector<CacheId> cached;
   bool is_for_nccl = false;             // if the ranks have it
   std::vector<ResponseTensor> tensors;  // also kError: whom it concerns

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collective_world.h"
+#include "collectives/message_sizes.h"
 #include "reduction_reference.h"
 
 namespace ringtune {
@@ -20,6 +21,7 @@ struct Case {
   const AllreduceAlgorithm& algorithm;
   Reduction reduction;
   size_t chunk_bytes = kSmallChunk;
+  size_t in_flight_bytes = 0;
 };
 
 // Fuses the tensor out of three pieces, which do not follow each other in memory; in place on the odd ranks. Returns
@@ -38,7 +40,8 @@ std::vector<Bytes> allreduce_all(CollectiveWorld& world, const Case& run, const 
          {std::pair(elements / 3, elements), {elements / 7, elements / 3}, {size_t{0}, elements / 7}}) {
       data.add(input + first * element, output.data() + first * element, (last - first) * element);
     }
-    const Status status = run.algorithm.run({context, data, run.reduction, run.chunk_bytes});
+    const Status status =
+        run.algorithm.run({context, data, run.reduction, run.chunk_bytes, false, run.in_flight_bytes});
     EXPECT_TRUE(status.ok()) << status.message();
   });
   return outputs;
@@ -66,16 +69,18 @@ class AllreduceTest : public testing::EveryWorld {
   }
 
   // By every algorithm that can run here.
-  void expect_exact(const Reduction& reduction, size_t elements, const std::vector<size_t>& chunks) {
+  void expect_exact(const Reduction& reduction, size_t elements, const std::vector<size_t>& chunks,
+                    size_t in_flight_bytes = 0) {
     const std::vector<Bytes> inputs = contributions(reduction, elements);
     const Bytes expected = testing::expected_result(reduction, elements);
     for (const AllreduceAlgorithm& algorithm : algorithms()) {
       for (const size_t chunk_bytes : chunks) {
-        const std::vector<Bytes> results = allreduce_all(world_, {algorithm, reduction, chunk_bytes}, inputs);
+        const Case run{algorithm, reduction, chunk_bytes, in_flight_bytes};
+        const std::vector<Bytes> results = allreduce_all(world_, run, inputs);
         for (size_t rank = 0; rank < results.size(); ++rank) {
           ASSERT_TRUE(expected == results[rank])
               << algorithm.name << " " << testing::describe(reduction) << ", " << elements << " elements in chunks of "
-              << chunk_bytes << ", rank " << rank;
+              << chunk_bytes << ", " << in_flight_bytes << " bytes in flight, rank " << rank;
         }
       }
     }
@@ -102,6 +107,18 @@ TEST_P(AllreduceTest, AnySizeGoesThroughAnyChunk) {
   }
 }
 
+// Distant hosts: some of a message's chunks are in flight, then all of them, in worlds that have had fewer before.
+TEST_P(AllreduceTest, MoreChunksMayBeInFlightThanTheStagesHold) {
+  for (const DataType dtype : {DataType::kFloat32, DataType::kBFloat16}) {
+    for (const size_t in_flight_bytes : {3 * kSmallChunk, 5 * kSmallChunk + 1, kMaxInFlightBytes}) {
+      for (const size_t elements : {2049, 20011, 65537}) {
+        expect_exact({dtype, ReduceOp::kAverage, 1, 1, size()}, elements, {kSmallChunk, 20480 + kCacheLine},
+                     in_flight_bytes);
+      }
+    }
+  }
+}
+
 // Whole blocks between two hosts, shares between three; stages of four slots, three, and two.
 TEST(AllreduceBetweenHosts, ManyChunksGoThroughStagesOfAnyDepth) {
   constexpr size_t kElements = 9 * kMiB / sizeof(float) + 5;
@@ -115,9 +132,12 @@ TEST(AllreduceBetweenHosts, ManyChunksGoThroughStagesOfAnyDepth) {
     const std::vector<Bytes> inputs = contributions(reduction, kElements);
     const Bytes expected = testing::expected_result(reduction, kElements);
     for (const size_t chunk_bytes : {2 * kMiB, 5 * kMiB / 2, 4 * kMiB}) {
-      const Case run{*hierarchical, reduction, chunk_bytes};
-      for (const Bytes& result : allreduce_all(world, run, inputs)) {
-        ASSERT_TRUE(expected == result) << "chunks of " << chunk_bytes << ", " << testing::world_name(hosts);
+      for (const size_t in_flight_bytes : {size_t{0}, kMaxInFlightBytes}) {
+        const Case run{*hierarchical, reduction, chunk_bytes, in_flight_bytes};
+        for (const Bytes& result : allreduce_all(world, run, inputs)) {
+          ASSERT_TRUE(expected == result) << "chunks of " << chunk_bytes << ", " << in_flight_bytes
+                                          << " bytes in flight, " << testing::world_name(hosts);
+        }
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/config.h"
+#include "collectives/message_sizes.h"
 
 namespace ringtune {
 namespace {
@@ -45,6 +46,15 @@ TEST(ResponseCheck, ChunksNeitherVanishNorLeaveTheStage) {
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{64}, 64 * kKiB + 1, 2 * kMaxChunkBytes, ~uint64_t{0}}) {
     EXPECT_EQ("its chunks have a size that is not allowed", fault(response(bytes), {kFloat})) << bytes;
   }
+}
+
+TEST(ResponseCheck, BytesInFlightHaveALimit) {
+  Response deep = response();
+  deep.in_flight_bytes = kMaxInFlightBytes;
+  EXPECT_EQ("", fault(deep, {kFloat}));
+
+  deep.in_flight_bytes = kMaxInFlightBytes + 1;
+  EXPECT_EQ("it has more bytes in flight than are allowed", fault(deep, {kFloat}));
 }
 
 TEST(ResponseCheck, NcclTakesNoTensorOfTheHost) {

@@ -32,6 +32,7 @@ Response sample_response(Response::Type type) {
   response.config_epoch = 3;
   response.algorithm = 1;
   response.chunk_bytes = 65536;
+  response.in_flight_bytes = 1 << 20;
   response.cached = {5, 9, 2};
   response.tensors = {
       {kNoCacheId, "bias", Signature{OpKind::kAllreduce, DataType::kInt8, ReduceOp::kSum, 0, 1, 1, {3}}},

@@ -21,6 +21,7 @@ from .job import JobShape, KnobColumns
 
 Array = NDArray[np.float64]
 
+S_TO_US = 1e6
 CACHE_BYTES = 1024 * KIB
 """Largest chunk, bytes, that stays in the cache between its write and its read."""
 OUT_OF_CACHE = 1.3
@@ -43,7 +44,7 @@ class Message:
         chunks: Number of chunks, each with one synchronization.
         turns: Number of allreduces around a flat ring, each of one chunk per rank.
         is_hierarchical: Whether the allreduce is hierarchical.
-        is_overlapped: Whether chunks are staged and reduced during the exchange of others.
+        chunk_bytes: Size of a chunk.
         pieces: Number of chunks exchanged between counterparts, at least one.
         rounds: Communication rounds of a chunk's exchange: 2 for shares of a block there and back, 1 for whole blocks.
         sent_bytes: Bytes that all ranks of a host send in an exchange between counterparts.
@@ -59,7 +60,7 @@ class Message:
     chunks: Array
     turns: Array
     is_hierarchical: NDArray[np.bool_]
-    is_overlapped: NDArray[np.bool_]
+    chunk_bytes: Array
     pieces: Array
     rounds: Array
     sent_bytes: Array
@@ -97,7 +98,7 @@ class Message:
             chunks=chunks,
             turns=np.maximum(np.ceil(message_bytes / (job.world_size * chunk_bytes)), 1.0),
             is_hierarchical=(knobs.is_hierarchical > 0) | is_rounded,
-            is_overlapped=chunk_bytes <= ENGINE_FACTS.overlapped_chunk_max_bytes,
+            chunk_bytes=chunk_bytes,
             pieces=pieces,
             rounds=rounds,
             sent_bytes=share * sent_bytes,
@@ -137,7 +138,8 @@ class Message:
         The exchange of a block begins before the wait for the block before it, in both rounds. A chunk therefore pays
         r / (r + 1) of the latency of r rounds. Work, wire and waiting overlap, and the longest dominates. All three
         vary, so equal durations combine to a little more than one (p-norm). The first chunk pays the sum of all three.
-        Chunks that are too large to overlap pay `costs.unoverlapped_share` of the time that overlap would hide.
+        Chunks that are too large to overlap pay `costs.unoverlapped_share` of the time that overlap would hide. Between
+        distant hosts chunks of any size overlap, and wait as often as all that may be in flight are.
         """
         link = costs.link
         byte_s = np.maximum(costs.byte_s * self.slowness, min(self.job.ranks_per_host) * costs.memory_byte_s)
@@ -145,16 +147,26 @@ class Message:
         work_s = self._through_stages_s(costs, byte_s) + at_socket_s
         wire_s = self.wire_bytes * link.contention * link.byte_s
         waits_s = self.pieces * self.rounds * wait_s(self.job, costs)
-        overlapped_s = _overlapped(work_s, wire_s, (wire_s + waits_s) / (self.rounds + 1.0))
+        in_flight_bytes = _in_flight_bytes(2.0 * S_TO_US * link.latency_s)
+        is_distant = in_flight_bytes > 2 * self.chunk_bytes
+        stalls = np.floor((self.pieces - 1.0) / np.ceil(np.maximum(1.0, in_flight_bytes / self.chunk_bytes)))
+        near_s = (wire_s + waits_s) / (self.rounds + 1.0)
+        stalls_s = np.where(is_distant, stalls * self.rounds * wait_s(self.job, costs), near_s)
+        overlapped_s = _overlapped(work_s, wire_s, stalls_s)
         turn_s = self.turn_bytes * link.contention * link.byte_s
         hideable_s = work_s + turn_s + waits_s - overlapped_s
-        paid_share = np.where(self.is_overlapped, 1.0 / self.pieces, costs.unoverlapped_share)
+        is_overlapped = is_distant | (self.chunk_bytes <= ENGINE_FACTS.overlapped_chunk_max_bytes)
+        paid_share = np.where(is_overlapped, 1.0 / self.pieces, costs.unoverlapped_share)
         return overlapped_s + paid_share * hideable_s, work_s
 
 
 def wait_s(job: JobShape, costs: EngineCosts) -> Constant:
     """Return the wait of a rank for an empty message from another host, seconds."""
     return costs.link.latency_s + (costs.crowded_wait_s if job.is_crowded else 0.0)
+
+
+_in_flight_bytes = np.vectorize(ENGINE_FACTS.in_flight_bytes, otypes=[np.float64])
+"""The same for round trips of any shape."""
 
 
 def _overlapped(*durations_s: Array) -> Array:

@@ -66,6 +66,18 @@ def test_hierarchical_beats_the_ring_on_slow_links(hosts: int, ranks: int, link:
     assert time_ms(Algorithm.HIERARCHICAL, cluster, size) < time_ms(Algorithm.RING, cluster, size)
 
 
+@pytest.mark.parametrize(("hosts", "rounds"), [(2, 1), (4, 2)])
+def test_all_chunks_between_distant_hosts_wait_together(hosts: int, rounds: int) -> None:
+    """At 20 ms 16 MiB are in flight: less than two waits of a block's rounds are added to wire and work."""
+    cluster = replace(hosts_of(hosts, 1, "10gbit"), link=Link(1.25e9, 20_000.0))
+    size = 8 * MIB
+    near = time_ms(Algorithm.HIERARCHICAL, replace(cluster, link=Link(1.25e9, 50.0)), size, 256 * KIB)
+
+    taken = time_ms(Algorithm.HIERARCHICAL, cluster, size, 256 * KIB)
+
+    assert rounds * 20.0 <= taken < near + 2 * rounds * 20.0
+
+
 @pytest.mark.parametrize("hosts", [3, 4])
 def test_skewed_shares_are_as_much_faster_as_their_bytes_say(hosts: int) -> None:
     """A host with half the rate sends the message once if chunks are many; with even shares, 2 (p - 1) / p of it."""

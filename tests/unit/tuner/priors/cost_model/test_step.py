@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the step in closed form: limits that physics sets, and that any legal config has a finite time."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -72,12 +73,26 @@ def test_between_hosts_the_next_chunks_waits_hide_behind_the_wire() -> None:
 
 def test_between_hosts_a_wait_longer_than_a_chunk_on_the_wire_is_paid_for() -> None:
     """The chunks on their way at once are one more than the rounds."""
+    slow = EngineCosts(link=LinkCosts(latency_s=0.4e-3, byte_s=0.1e-9))
+    chunks = sum(TENSORS) / (64 * 1024)
+
+    step = step_s(FOUR_HOSTS, slow, hierarchical_allreduce=True, chunk_bytes=64 * 1024, cycle_ms=50.0)
+
+    assert step > 0.05 + chunks * 2 / 3 * 0.4e-3
+
+
+def test_between_distant_hosts_chunks_wait_as_often_as_all_in_flight_are_full() -> None:
+    """At 10 ms 12.5 MB are in flight: 48 chunks of 256 KiB wait together, whatever their size."""
     far = EngineCosts(link=LinkCosts(latency_s=10e-3, byte_s=0.1e-9))
-    chunks = sum(TENSORS) / (256 * 1024)
+    fills = math.ceil(sum(TENSORS) / 12.5e6)
 
-    step = step_s(FOUR_HOSTS, far, hierarchical_allreduce=True, chunk_bytes=256 * 1024, cycle_ms=50.0)
+    steps = [
+        step_s(FOUR_HOSTS, far, hierarchical_allreduce=True, chunk_bytes=kib * 1024, cycle_ms=50.0)
+        for kib in (256, 4096)
+    ]
 
-    assert step > 0.06 + chunks * 2 / 3 * 10e-3
+    assert steps[0] < 0.15 + (fills + 1) * 2 * 10e-3
+    assert steps[0] == pytest.approx(steps[1], rel=0.25)
 
 
 def test_blocks_that_travel_whole_are_sent_to_every_host() -> None:

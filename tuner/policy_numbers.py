@@ -112,10 +112,16 @@ class Policy:
         "ln(step time)",
         "Value of information below which one more sample is not worth its steps.",
     )
+    late_value: float = _number(
+        0.001,
+        "ln(step time)",
+        "The same in the second half of the search's budget, while no config is expected to gain `least_gain` and more "
+        "than a standard deviation: on noisy steps small values never end, and seldom lead to an adoption.",
+    )
     patience: int = _number(
         3,
         "suggestions",
-        "Consecutive suggestions below `least_value` that end the search: a single low value of a model of few "
+        "Consecutive suggestions of such a value that end the search: a single low value of a model of few "
         "samples is weak evidence.",
     )
     least_gain: float = _number(

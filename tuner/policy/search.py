@@ -132,7 +132,7 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     if advice.posterior is None or (state.settings.fixed_windows and not state.is_every_config_tried):
         return True
     noise_variance = state.noise.window_variance(state.search_steps(advice.posterior.suggestion_std))
-    return advice.posterior.value_of_sample(noise_variance) >= state.policy.least_value
+    return advice.posterior.value_of_sample(noise_variance) >= state.least_value
 
 
 def _group(state: RunState, guard: GuardedDesigner, count: int, worthless: int) -> tuple[list[Advice], int]:

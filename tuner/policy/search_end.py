@@ -41,7 +41,7 @@ def _budget_used(state: RunState, unit: str) -> str:
 
 def _nothing_to_gain(state: RunState) -> str:
     """Return the reason of a search that ends before its budget."""
-    least = f"{100 * math.expm1(state.policy.least_value):.2g} %"
+    least = f"{100 * math.expm1(state.least_value):.2g} %"
     if state.is_every_config_tried:
         tried = f"all {state.config_count:.0f} configs were tried"
         return f"{tried}, and one more sample of any of them is expected to gain less than {least}"

@@ -112,6 +112,14 @@ class RunState:
         return reserved_steps(self.total_steps, self.least_window_steps, self.policy)
 
     @property
+    def least_value(self) -> float:
+        """Value of information below which a sample is not worth its steps, ln(step time)."""
+        policy, gain, reserved = self.policy, self.gain or Gain(0.0, 0.0), self.reserved_steps
+        is_late = self.steps_left - reserved < (self.total_steps - reserved) / 2
+        is_promising = gain.mean >= max(policy.least_gain, gain.std)
+        return policy.late_value if is_late and not is_promising else policy.least_value
+
+    @property
     def least_window_steps(self) -> int:
         """Steps of the shortest window; the target sets the length if windows are fixed."""
         return self.steps if self.settings.fixed_windows else self.policy.least_window_steps

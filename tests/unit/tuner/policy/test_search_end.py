@@ -15,6 +15,7 @@ from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface
 from tests.unit.tuner.recording import tune
 
 SPACE = SearchSpace([CategoryParameter("level", ("1", "2", "3"), "1")], {})
+BUDGET = RunSettings(max_samples=None, max_steps=3000, warmup_steps=0, seed=1)
 QUIET = Disturbances(step_noise=0.001, window_noise=0.0)
 
 
@@ -61,6 +62,31 @@ def test_a_live_job_ends_its_search_once_nothing_more_is_to_be_gained() -> None:
 
     expected = f"each of the last {POLICY.patience} suggestions was expected to gain less than 0.02 %."
     assert f"The search ended because {expected}" == result.ended
+
+
+def noisy(**arguments: object) -> SyntheticTarget:
+    """Return a live job whose windows differ by a few percent."""
+    return SyntheticTarget(disturbances=Disturbances(step_noise=0.1, window_noise=0.01), seed=1, **arguments)  # type: ignore[arg-type]
+
+
+def test_the_second_half_asks_for_more_where_nothing_promises_a_gain() -> None:
+    """Noise keeps each sample worth a little more than 0.02 %, and would use up the budget."""
+    job = noisy(surface=flat_surface)
+
+    result = tune(job, make_designer("gp", job.space(), 1), BUDGET).result
+
+    assert f"each of the last {POLICY.patience} suggestions was expected to gain less than 0.1 %" in result.ended
+    assert 3000 / 2 * (1 - POLICY.test_share) < result.steps < 3000 / 2
+
+
+def test_a_search_that_promises_a_gain_goes_on() -> None:
+    """The same noise, where other configs are faster."""
+    job = noisy()
+
+    result = tune(job, make_designer("gp", job.space(), 1), BUDGET).result
+
+    assert "0.1 %" not in result.ended
+    assert result.verdict.startswith("adopted")
 
 
 def test_configs_that_all_failed_are_part_of_the_reason() -> None:

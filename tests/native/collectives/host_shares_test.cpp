@@ -8,6 +8,7 @@
 #include "collective_world.h"
 #include "collectives/allreduce.h"
 #include "collectives/host_rates.h"
+#include "collectives/message_sizes.h"
 #include "reduction_reference.h"
 
 namespace ringtune {
@@ -85,17 +86,24 @@ TEST(HostShares, AreEvenBetweenTwoHostsAndWhereRatesDifferLittle) {
   EXPECT_FALSE(HostShares::balanced(std::array<uint64_t, 3>{1000, 840, 1000}).is_even());
 }
 
-Bytes reduced_with(CollectiveWorld& world, const HostShares* shares, const Reduction& reduction, size_t elements) {
+struct Sizes {
+  size_t elements;
+  size_t chunk_bytes = 256 * kKiB;
+  size_t in_flight_bytes = 0;
+};
+
+Bytes reduced_with(CollectiveWorld& world, const HostShares* shares, const Reduction& reduction, const Sizes& sizes) {
   std::vector<Bytes> data;
   for (int rank = 0; rank < world.size(); ++rank) {
-    data.push_back(testing::contribution_of(reduction, rank, elements));
+    data.push_back(testing::contribution_of(reduction, rank, sizes.elements));
   }
   world.run([&](CollectiveContext& context) {
     Bytes& own = data[static_cast<size_t>(context.rank())];
     GatherList list;
     list.add(own.data(), own.data(), own.size());
     context.shares = shares;
-    const Status status = hierarchical_allreduce({context, list, reduction, 256 * kKiB});
+    const Status status =
+        hierarchical_allreduce({context, list, reduction, sizes.chunk_bytes, false, sizes.in_flight_bytes});
     EXPECT_TRUE(status.ok()) << status.message();
   });
   EXPECT_TRUE(std::ranges::all_of(data, [&](const Bytes& result) { return result == data.front(); }));
@@ -118,8 +126,23 @@ TEST_P(SharedAllreduceTest, HasTheSameBitsWithAllSharesForEveryDtypeAndOperation
       const Bytes expected = testing::expected_result(reduction, elements);
       for (const auto& rates : {rates_with(1000, 500), rates_with(600, 1000), rates_with(1, 800)}) {
         const HostShares shares = HostShares::balanced(rates);
-        ASSERT_TRUE(expected == reduced_with(world, &shares, reduction, elements)) << testing::describe(reduction);
+        ASSERT_TRUE(expected == reduced_with(world, &shares, reduction, {elements})) << testing::describe(reduction);
       }
+    }
+  }
+}
+
+TEST_P(SharedAllreduceTest, HasTheSameBitsWithManyChunksInFlight) {
+  CollectiveWorld world(GetParam());
+  std::vector<uint64_t> rates(static_cast<size_t>(Layout(0, GetParam()).host_count()), 1000);
+  rates.back() = 300;
+  const HostShares shares = HostShares::balanced(rates);
+  for (const DataType dtype : {DataType::kFloat32, DataType::kBFloat16}) {
+    const Reduction reduction{dtype, ReduceOp::kSum, 1, 1, world.size()};
+    const Bytes expected = testing::expected_result(reduction, 150001);
+    for (const size_t in_flight_bytes : {3 * testing::kSmallChunk, kMaxInFlightBytes}) {
+      const Sizes sizes{150001, testing::kSmallChunk, in_flight_bytes};
+      ASSERT_TRUE(expected == reduced_with(world, &shares, reduction, sizes)) << testing::describe(reduction);
     }
   }
 }

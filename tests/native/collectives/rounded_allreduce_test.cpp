@@ -9,6 +9,7 @@
 
 #include "collective_world.h"
 #include "collectives/allreduce.h"
+#include "collectives/message_sizes.h"
 
 namespace ringtune {
 namespace {
@@ -35,6 +36,7 @@ struct Way {
   Run run = &hierarchical_allreduce;
   const HostShares* shares = nullptr;
   size_t chunk_bytes = 256 * kKiB;
+  size_t in_flight_bytes = 0;
 };
 
 class RoundedAllreduceTest : public testing::EveryWorld {
@@ -58,7 +60,7 @@ class RoundedAllreduceTest : public testing::EveryWorld {
       GatherList list;
       list.add(own, own, mine.size() * sizeof(Element));
       context.shares = way.shares;
-      const Status status = way.run({context, list, reduction, way.chunk_bytes, true});
+      const Status status = way.run({context, list, reduction, way.chunk_bytes, true, way.in_flight_bytes});
       EXPECT_TRUE(status.ok()) << status.message();
     });
   }
@@ -108,7 +110,11 @@ TEST_P(RoundedAllreduceTest, HasOneResultWhateverTheWay) {
   const HostShares uneven = HostShares::balanced(rates);
   for (const size_t elements : {size_t{1}, size_t{5003}, size_t{150001}}) {
     const Values expected = reduced(reduction, elements, {.run = &hierarchical_whole_allreduce});
-    for (const Way& way : {Way{}, Way{.shares = &uneven}, Way{.chunk_bytes = testing::kSmallChunk}}) {
+    const Way distant{.chunk_bytes = testing::kSmallChunk, .in_flight_bytes = 5 * testing::kSmallChunk};
+    const Way distant_uneven{
+        .shares = &uneven, .chunk_bytes = 2 * testing::kSmallChunk, .in_flight_bytes = kMaxInFlightBytes};
+    for (const Way& way :
+         {Way{}, Way{.shares = &uneven}, Way{.chunk_bytes = testing::kSmallChunk}, distant, distant_uneven}) {
       ASSERT_TRUE(expected == reduced(reduction, elements, way)) << elements << " elements";
     }
   }

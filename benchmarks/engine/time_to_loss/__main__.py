@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ringtune.measuring.bench.contestants import BenchEnvironment
-from ringtune.measuring.bench.network import Network, joined_hosts
+from ringtune.measuring.bench.network import INTERFACE, Network, joined_hosts
 from ringtune.measuring.bench.paired_ratios import MIN_PAIRS, paired_ratio
 
 RANKS = 2
@@ -53,6 +53,8 @@ def learn(network: Network | None, task: str, way: str, seed: int) -> Learned:
     here = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(RANKS), "--no-prefix-output"]
     command = [*(here if network is None else network.run_command(RANKS)), *program]
     environment = {**BenchEnvironment(RANKS, Path(), os.environ).cleaned, "PYTHONPATH": "examples"}
+    if network is not None:
+        environment["GLOO_SOCKET_IFNAME"] = INTERFACE
     finished = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment,
         timeout=LAUNCH_LIMIT_S,

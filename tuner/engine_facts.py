@@ -32,7 +32,7 @@ class EngineFacts:
         skewed_chunk_min_bytes: Smallest chunk that follows from this.
         registered_min_bytes: Smallest gradient to which a front end gives registered memory.
         distant_round_trip_us: Shortest round trip of hosts that are distant: ready tensors wait for the rest of a step,
-            and more than two chunks of an allreduce are in flight.
+            and more than two chunks of an allreduce may be in flight.
         distant_link_bytes_per_s: Rate of a link that chunks in flight would fill.
         in_flight_max_bytes: Most bytes of a message in flight.
         hold_margin_divisor: Parts of a round trip, of which one is the tolerance of that wait.

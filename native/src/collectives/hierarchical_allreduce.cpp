@@ -235,6 +235,8 @@ class HierarchicalAllreduce {
  private:
   // So many steps after a chunk is staged, the results of its block are reduced, and it is collected. `links` finish
   // exchanges in the order of their beginnings, which is kept where collect = 2 * reduce - 1, or blocks have one round.
+  // In two rounds up to `collect` blocks are unfinished at once, in `reduce` slots of the counterparts' memory: a slot
+  // has the results of one chunk beside the partial results of the chunk that follows `reduce` later.
   struct Lags {
     uint64_t reduce;
     uint64_t collect;

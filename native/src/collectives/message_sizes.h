@@ -37,7 +37,8 @@ inline constexpr uint64_t kOverlappedChunks = 4;
 inline constexpr int64_t kDistantRoundTripNs = 1'000'000;
 // Rate of a fast link between distant hosts, 10 Gbit/s: what it holds on its way should be on its way.
 inline constexpr int64_t kDistantLinkBytesPerS = 1'250'000'000;
-// Limit of the memory for it. An allreduce has two to four times as much in use.
+// Limit of it. An allreduce uses three to six times as much memory for its blocks, and h + 2 times where h hosts
+// exchange whole ones.
 inline constexpr size_t kMaxInFlightBytes = 16 * kMiB;
 
 // Chunks into which a message is cut at least where hosts have uneven shares and `chunk_bytes` is auto. A host without

@@ -33,7 +33,9 @@ class StagedChunks {
   // `results_lag`: number of steps from a chunk's contributions to its results; 0: one slot for both. Equal on all
   // ranks of the host.
   Status begin(uint64_t results_lag = 0) {
-    results_lag_ = std::min(results_lag, count_);  // no number after the contributions' is left out
+    // Drained slots are told with each chunk's contributions, then with its results. A longer lag would leave a gap
+    // between the two, in which nothing is told and the first result waits for a slot for ever.
+    results_lag_ = std::min(results_lag, count_);
     return stage_.begin(task_.chunk_bytes, results_lag == 0 ? count_ : 2 * (count_ + results_lag_));
   }
   void end() { stage_.end(); }
@@ -72,10 +74,10 @@ class StagedChunks {
     };
     task_.data.for_pieces(range(chunk).offset + own.offset, own.bytes, take);
   }
-  // This rank needs the chunk's contributions no more; the next step does not begin before.
+  // This rank needs the chunk's contributions no more. The slot after them is drained, too: results of an earlier chunk
+  // lay there, which this rank has collected.
   void release_contributions(uint64_t chunk) {
-    constexpr uint64_t kWithResults = 1;  // the next slot's, which an earlier chunk's have left
-    if (results_lag_ > 0) stage_.publish(Phase::kDrained, contributions_of(chunk) + kWithResults);
+    if (results_lag_ > 0) stage_.publish(Phase::kDrained, contributions_of(chunk) + 1);
   }
   // Address at which this rank's reduced block is published.
   std::byte* published(uint64_t chunk) const {
@@ -106,7 +108,7 @@ class StagedChunks {
       task_.data.copy_out(range(chunk).offset + block.offset, stage_.slot(owner, results_of(chunk)) + block.offset,
                           block.bytes);
     }
-    // Where contributions of a later chunk lie before them, their release follows.
+    // The release of a later chunk's contributions drains this slot, too, as long as there are any.
     if (results_lag_ == 0 || chunk + results_lag_ >= count_) stage_.publish(Phase::kDrained, results_of(chunk));
     return Status::ok_status();
   }

@@ -139,7 +139,7 @@ class Message:
         r / (r + 1) of the latency of r rounds. Work, wire and waiting overlap, and the longest dominates. All three
         vary, so equal durations combine to a little more than one (p-norm). The first chunk pays the sum of all three.
         Chunks that are too large to overlap pay `costs.unoverlapped_share` of the time that overlap would hide. Between
-        distant hosts chunks of any size overlap, and wait as often as all that may be in flight are.
+        distant hosts, if more than two may be in flight, chunks of any size overlap, and wait once for all of these.
         """
         link = costs.link
         byte_s = np.maximum(costs.byte_s * self.slowness, min(self.job.ranks_per_host) * costs.memory_byte_s)
